@@ -1,0 +1,3 @@
+//! The `trunkline` command.
+
+fn main() {}

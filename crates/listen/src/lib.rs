@@ -1,0 +1,1 @@
+//! Accepts connections: TCP and Unix sockets, TLS, limits, drain; the twin of transport.

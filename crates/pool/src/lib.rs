@@ -1,0 +1,1 @@
+//! Which warm connection carries the next request.

@@ -1,0 +1,1 @@
+//! Formats and codecs: bytes in, values out; no async, no sockets, no clock, no files.

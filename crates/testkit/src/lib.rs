@@ -1,0 +1,1 @@
+//! Scripted origins and fixtures for tests.

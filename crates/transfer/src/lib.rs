@@ -1,0 +1,1 @@
+//! Runs transfers over the pool: retry, resume, verify, atomic files, remote files, uploads.

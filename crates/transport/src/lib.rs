@@ -1,0 +1,1 @@
+//! One request on one connection: dialling, TLS, proxies, HTTP/1.1 and HTTP/2.

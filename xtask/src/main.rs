@@ -1,0 +1,3 @@
+//! `cargo xtask`: set-up, tests, benches, tidy.
+
+fn main() {}
