@@ -168,6 +168,10 @@ pub enum Error {
     /// RFC 9113 §6.8, §8.7).
     #[error("the server refused the stream unprocessed")]
     RefusedStream,
+    /// The server is closing the connection and left this stream unanswered (GOAWAY with
+    /// NO_ERROR, RFC 9113 §6.8).
+    #[error("the server closed the connection before it answered (GOAWAY)")]
+    GoAway,
     /// The server reset this stream.
     #[error("the server reset the stream ({reason})")]
     StreamReset {
@@ -338,7 +342,7 @@ impl Error {
     pub fn retry(&self) -> RetryClass {
         match self {
             Self::Unsent | Self::RefusedStream => RetryClass::Unsent,
-            Self::ClosedBeforeAnswer { reused: true } => RetryClass::Reused,
+            Self::ClosedBeforeAnswer { reused: true } | Self::GoAway => RetryClass::Reused,
             Self::ClosedBeforeAnswer { reused: false }
             | Self::Connect { .. }
             | Self::ConnectUnix { .. }

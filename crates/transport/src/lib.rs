@@ -5,10 +5,19 @@
 //! happened; an [`Error`] tells whose [`Fault`] it is and when another try is safe
 //! ([`RetryClass`]).
 
+mod body;
+mod connector;
 mod error;
+mod http;
+mod meter;
 mod origin;
 pub mod settings;
+mod stream;
 
+pub use body::{BodySource, RequestBody, ResponseBody};
+pub use connector::{Connection, Dialled, Handshake, Lane, connect};
 pub use error::{Error, Fault, HeadError, Phase, ProxyError, RetryClass, TlsSetupError};
+pub use http::{HEAD_BYTES_MAX, HEADERS_MAX, Http1, Http2, SendError};
+pub use meter::Meter;
 pub use origin::{Origin, Scheme};
 pub use settings::OriginSettings;
