@@ -266,6 +266,35 @@ pub enum TlsSetupError {
         /// The file.
         path: PathBuf,
     },
+    /// A file is not valid PEM (RFC 7468).
+    #[error("`{}` is not valid PEM: {source}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// The rule broken.
+        #[source]
+        source: rustls_pki_types::pem::Error,
+    },
+    /// A file holds a certificate that cannot be used.
+    #[error("`{}` holds no certificate that can be used: {source}", path.display())]
+    UnusableCertificate {
+        /// The file.
+        path: PathBuf,
+        /// The rule broken.
+        #[source]
+        source: rustls::Error,
+    },
+    /// The private key is not that of the client certificate.
+    #[error(
+        "the private key in `{}` does not belong to the certificate in `{}`",
+        key.display(), certificate.display()
+    )]
+    KeyMismatch {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+    },
     /// A key file holds no private key.
     #[error("`{}` holds no private key that can be used (PKCS#8, PKCS#1 or SEC1 PEM, not encrypted)", path.display())]
     NoPrivateKey {
