@@ -35,7 +35,8 @@ impl Meter {
         self.received().wrapping_add(self.sent())
     }
 
-    pub(crate) fn add_received(&self, bytes: usize) {
+    /// Adds bytes that a range connection has received.
+    pub fn count_received(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -64,7 +65,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let poll = Pin::new(&mut self.inner).poll_read(cx, buf);
-        self.meter.add_received(buf.filled().len() - before);
+        self.meter.count_received(buf.filled().len() - before);
         poll
     }
 }
