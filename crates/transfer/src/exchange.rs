@@ -1,6 +1,7 @@
 //! One exchange: credentials, redirects and the stall rule around a single request.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{
@@ -92,6 +93,8 @@ pub struct Answer {
     pub url: Url,
     /// Whether credentials were sent.
     pub had_credentials: bool,
+    /// From the request to the head: a round trip and the server's own time.
+    pub latency: Duration,
     body: Body,
     clock: StallClock,
     engine: Engine,
@@ -313,11 +316,12 @@ impl Engine {
         let request = build(&ask.method, url, headers, body)?;
         let lease = origin.lease().await?;
         let mut clock = self.clock(origin);
+        let sent = Instant::now();
         let response = clock.watch(lease.send(request)).await?;
         let response = response.map_err(|failed| ErrorKind::Connection(failed.error))?;
         let (head, body) = response.into_parts();
         let body = Body::Object { body, left: Bytes::new() };
-        Ok(self.answer(head, url, body, clock))
+        Ok(self.answer(head, url, body, clock, sent.elapsed()))
     }
 
     /// As [`send_object`](Self::send_object) on the range lane; framing that it does not read
@@ -333,6 +337,7 @@ impl Engine {
         let mut lease = origin.lease_range().await?;
         lease.count_request();
         let mut clock = self.clock(origin);
+        let sent = Instant::now();
         let response = clock.watch(lease.connection().send(&request)).await??;
         origin.meter().count_payload(1);
         let (head, framing) = response.into_parts();
@@ -345,7 +350,8 @@ impl Engine {
             BodyFraming::Length(length) => Some(length),
             _ => None,
         };
-        Ok(self.answer(head, url, Body::Range { lease, length }, clock))
+        let body = Body::Range { lease, length };
+        Ok(self.answer(head, url, body, clock, sent.elapsed()))
     }
 
     fn clock(&self, origin: &Arc<OriginPool>) -> StallClock {
@@ -359,12 +365,14 @@ impl Engine {
         url: &Url,
         body: Body,
         clock: StallClock,
+        latency: Duration,
     ) -> Answer {
         Answer {
             status: head.status,
             headers: head.headers,
             url: strip(url),
             had_credentials: false,
+            latency,
             body,
             clock,
             engine: self.clone(),
