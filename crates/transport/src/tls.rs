@@ -25,10 +25,10 @@ use rustls::crypto::CryptoProvider;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 pub(crate) use self::classify::classify;
+use self::roots::NamedRoots;
 pub use self::roots::Roots;
 pub(crate) use self::roots::read_bounded;
 pub use self::sessions::SessionStore;
-use self::roots::NamedRoots;
 use crate::error::TlsSetupError;
 use crate::identity::Identity;
 use crate::settings::HttpVersion;
