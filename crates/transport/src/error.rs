@@ -236,6 +236,12 @@ pub enum ProxyError {
         /// The RFC's meaning of the code.
         meaning: &'static str,
     },
+    /// A SOCKS5 proxy wants a login, or another one (RFC 1928 §3, RFC 1929 §2).
+    #[error("it accepts no login that was offered; put user and password into the proxy URL")]
+    SocksAuthentication,
+    /// Host name, user or password is longer than SOCKS5 can carry.
+    #[error("the host name, user or password is longer than the 255 bytes that SOCKS5 carries")]
+    TooLongForSocks,
     /// The reply does not follow the protocol.
     #[error("its reply is not valid {protocol}; is this a proxy of that kind?")]
     Malformed {

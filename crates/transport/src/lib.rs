@@ -12,8 +12,11 @@ mod http;
 mod identity;
 mod meter;
 mod origin;
+mod proxy;
+mod range_lane;
 pub mod settings;
 mod stream;
+mod tcp;
 mod tls;
 
 pub use body::{BodySource, RequestBody, ResponseBody};
