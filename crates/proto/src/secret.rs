@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use zeroize::Zeroize as _;
+
 /// A secret text. `Debug` hides it, and it has no `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -15,6 +17,13 @@ impl Secret {
     /// The text itself, for the one place that sends it.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+}
+
+impl Drop for Secret {
+    /// Overwrites the text, so that it does not linger in freed memory.
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 

@@ -40,6 +40,12 @@ impl Report {
         self.failed == 0 && self.cancelled == 0
     }
 
+    /// Counts a line of a list that named nothing to fetch.
+    pub fn add_unusable_line(&mut self) {
+        self.failed += 1;
+        *self.classes.entry(Class::Usage).or_default() += 1;
+    }
+
     pub(crate) fn add_failure(&mut self, job: JobId, error: Arc<Error>) {
         self.failed += 1;
         self.retries += u64::from(error.attempts.saturating_sub(1));
