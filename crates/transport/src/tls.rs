@@ -10,10 +10,12 @@
 //! an encoding, so that a `ClientSessionStore` can keep them but not write them down.
 
 mod classify;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod roots;
 mod sessions;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod verify;
 
 use std::fmt;
