@@ -322,7 +322,7 @@ impl Origin {
         }
     }
 
-    /// The URL of a path under another host name, such as `localhost` or `files.test`.
+    /// The URL of a path under another host name, such as `localhost` or `files.origin.test`.
     ///
     /// # Panics
     /// For an origin on a Unix socket.

@@ -11,9 +11,9 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::sync::Arc;
 
-/// The names in a server certificate unless others are asked for. `*.test` never resolves; tests
+/// The names in a server certificate unless others are asked for. `*.origin.test` never resolves; tests
 /// reach such names through a proxy or a resolver of their own.
-const SERVER_NAMES: &[&str] = &["localhost", "127.0.0.1", "::1", "*.test"];
+const SERVER_NAMES: &[&str] = &["localhost", "127.0.0.1", "::1", "*.origin.test"];
 
 /// A certificate authority of its own, trusted by nobody but the test. Clones share the key.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Authority {
         &self.inner.pem
     }
 
-    /// A certificate for loopback (`localhost`, `127.0.0.1`, `::1`, `*.test`).
+    /// A certificate for loopback (`localhost`, `127.0.0.1`, `::1`, `*.origin.test`).
     pub fn server(&self) -> Identity {
         self.server_for(SERVER_NAMES)
     }
