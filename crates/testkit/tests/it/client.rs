@@ -14,23 +14,23 @@ use tokio_rustls::TlsConnector;
 use trunkline_testkit::{Identity, Origin};
 
 /// A plain socket with HTTP/1.1 text on it.
-pub struct Raw {
-    pub tcp: TcpStream,
+pub(crate) struct Raw {
+    pub(crate) tcp: TcpStream,
     buf: Vec<u8>,
 }
 
 /// A response, as far as it came.
 #[derive(Debug)]
-pub struct Response {
-    pub head: String,
-    pub status: u16,
-    pub body: Vec<u8>,
+pub(crate) struct Response {
+    pub(crate) head: String,
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
     /// How reading the body ended before its announced end, if it did.
-    pub error: Option<io::Error>,
+    pub(crate) error: Option<io::Error>,
 }
 
 impl Response {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(": ")?;
             key.eq_ignore_ascii_case(name).then_some(value)
@@ -39,29 +39,34 @@ impl Response {
 }
 
 impl Raw {
-    pub fn connect(origin: &Origin) -> Self {
+    pub(crate) fn connect(origin: &Origin) -> Self {
         let tcp = TcpStream::connect(origin.address()).unwrap();
         tcp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         Self { tcp, buf: Vec::new() }
     }
 
-    pub fn send(&mut self, text: &str) {
+    pub(crate) fn send(&mut self, text: &str) {
         self.tcp.write_all(text.as_bytes()).unwrap();
     }
 
-    pub fn request(&mut self, method: &str, path: &str, fields: &str) -> io::Result<Response> {
+    pub(crate) fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: &str,
+    ) -> io::Result<Response> {
         self.tcp.write_all(
             format!("{method} {path} HTTP/1.1\r\nhost: origin\r\n{fields}\r\n").as_bytes(),
         )?;
         self.response(method == "HEAD")
     }
 
-    pub fn get(&mut self, path: &str) -> io::Result<Response> {
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<Response> {
         self.request("GET", path, "")
     }
 
     /// Reads a response by Content-Length, or to the end of the connection without one.
-    pub fn response(&mut self, bodiless: bool) -> io::Result<Response> {
+    pub(crate) fn response(&mut self, bodiless: bool) -> io::Result<Response> {
         let end = loop {
             if let Some(at) = self.buf.windows(4).position(|w| w == b"\r\n\r\n") {
                 break at + 4;
@@ -99,7 +104,7 @@ impl Raw {
     }
 
     /// What arrived beyond the last response, then all up to the end of the connection.
-    pub fn rest(&mut self) -> io::Result<Vec<u8>> {
+    pub(crate) fn rest(&mut self) -> io::Result<Vec<u8>> {
         let mut rest = std::mem::take(&mut self.buf);
         self.tcp.read_to_end(&mut rest)?;
         Ok(rest)
@@ -114,11 +119,11 @@ impl Raw {
 }
 
 /// One GET on a connection of its own.
-pub fn get(origin: &Origin, path: &str) -> io::Result<Response> {
+pub(crate) fn get(origin: &Origin, path: &str) -> io::Result<Response> {
     Raw::connect(origin).get(path)
 }
 
-pub fn client_config(
+pub(crate) fn client_config(
     origin: &Origin,
     alpn: &[&str],
     identity: Option<&Identity>,
@@ -146,27 +151,30 @@ pub fn client_config(
     Arc::new(config)
 }
 
-pub type TlsStream = tokio_rustls::client::TlsStream<tokio::net::TcpStream>;
+pub(crate) type TlsStream = tokio_rustls::client::TlsStream<tokio::net::TcpStream>;
 
-pub async fn tls(origin: &Origin, config: Arc<rustls::ClientConfig>) -> io::Result<TlsStream> {
+pub(crate) async fn tls(
+    origin: &Origin,
+    config: Arc<rustls::ClientConfig>,
+) -> io::Result<TlsStream> {
     let tcp = tokio::net::TcpStream::connect(origin.address()).await?;
     let name = ServerName::try_from("localhost").unwrap();
     TlsConnector::from(config).connect(name, tcp).await
 }
 
 /// An HTTP/2 connection with its driver running beside it.
-pub struct H2 {
-    pub send: SendRequest<Full<Bytes>>,
+pub(crate) struct H2 {
+    pub(crate) send: SendRequest<Full<Bytes>>,
     authority: String,
 }
 
 impl H2 {
-    pub async fn connect(origin: &Origin) -> hyper::Result<Self> {
+    pub(crate) async fn connect(origin: &Origin) -> hyper::Result<Self> {
         let tls = tls(origin, client_config(origin, &["h2"], None)).await.unwrap();
         Self::over(tls, origin).await
     }
 
-    pub async fn over<T>(io: T, origin: &Origin) -> hyper::Result<Self>
+    pub(crate) async fn over<T>(io: T, origin: &Origin) -> hyper::Result<Self>
     where
         T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
@@ -178,7 +186,12 @@ impl H2 {
         Ok(Self { send, authority: origin.address().to_string() })
     }
 
-    pub fn request(&self, method: &str, path: &str, body: &[u8]) -> http::Request<Full<Bytes>> {
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+    ) -> http::Request<Full<Bytes>> {
         http::Request::builder()
             .method(method)
             .uri(format!("https://{}{path}", self.authority))
@@ -187,7 +200,7 @@ impl H2 {
     }
 
     /// The whole exchange: head, and body or how it failed.
-    pub async fn get(
+    pub(crate) async fn get(
         &mut self,
         path: &str,
     ) -> hyper::Result<(http::response::Parts, hyper::Result<Bytes>)> {
@@ -198,7 +211,7 @@ impl H2 {
 }
 
 /// The HTTP/2 error code of a reset stream.
-pub fn h2_reason(error: &hyper::Error) -> Option<::h2::Reason> {
+pub(crate) fn h2_reason(error: &hyper::Error) -> Option<::h2::Reason> {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
         if let Some(error) = inner.downcast_ref::<::h2::Error>() {
