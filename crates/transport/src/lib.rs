@@ -26,5 +26,6 @@ pub use http::{HEAD_BYTES_MAX, HEADERS_MAX, Http1, Http2, SendError};
 pub use identity::Identity;
 pub use meter::Meter;
 pub use origin::{Origin, Scheme};
+pub use range_lane::{BodyFraming, RangeConnection};
 pub use settings::OriginSettings;
 pub use tls::{Roots, SessionStore, TlsClient, TlsOptions, TlsVersion};
