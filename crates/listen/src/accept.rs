@@ -123,8 +123,9 @@ where
     }
 }
 
-/// Accepts as long as there are places. Waiting for a place first leaves further clients in the
-/// system's queue, where they wait without costing us anything.
+/// Accepts one connection after the other, each only once the last has got its place: while all
+/// are taken, one connection per listener waits here and the rest in the system's queue. A place
+/// is taken after accepting, not before, or an idle listener would hold one that another needs.
 async fn accept_all(
     listener: Listener,
     places: Arc<Semaphore>,
@@ -132,7 +133,6 @@ async fn accept_all(
 ) {
     let mut backoff = AcceptBackoff::default();
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         let (carrier, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -144,6 +144,7 @@ async fn accept_all(
             }
         };
         backoff.succeeded();
+        let Ok(place) = places.clone().acquire_owned().await else { return };
         if accepted.send((Stream::new(carrier, peer), place)).await.is_err() {
             return;
         }

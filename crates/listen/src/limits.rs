@@ -26,7 +26,7 @@ pub const H2_PING_TIMEOUT: Duration = Duration::from_secs(30);
 /// The bounds of a [`Server`](crate::Server).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections served at once; further ones wait in the system's queue.
+    /// Connections served at once; further ones wait, all but a few in the system's queue.
     pub connections_max: usize,
     /// Time for the TLS handshake, and for each request's head.
     pub header_timeout: Duration,

@@ -182,16 +182,20 @@ struct Unlink {
 
 impl Unlink {
     fn of(path: &Path) -> io::Result<Self> {
-        let metadata = fs::symlink_metadata(path)?;
-        Ok(Self { path: path.to_owned(), inode: (metadata.dev(), metadata.ino()) })
+        Ok(Self { path: path.to_owned(), inode: inode(path)? })
     }
 }
 
 impl Drop for Unlink {
     fn drop(&mut self) {
-        let ours = Self::of(&self.path).is_ok_and(|now| now.inode == self.inode);
+        let ours = inode(&self.path).is_ok_and(|now| now == self.inode);
         if ours && let Err(error) = fs::remove_file(&self.path) {
             tracing::debug!(path = %self.path.display(), %error, "socket file not removed");
         }
     }
+}
+
+fn inode(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
