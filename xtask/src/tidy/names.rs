@@ -3,10 +3,8 @@
 use super::Findings;
 use super::tree::Tree;
 
-const BANNED: [&str; 11] = [
-    "utils", "util", "common", "helpers", "helper", "misc", "manager", "managers", "stuff",
-    "shared", "extras",
-];
+const BANNED: [&str; 8] =
+    ["utils", "util", "common", "helpers", "helper", "misc", "manager", "managers"];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     for file in tree.rust() {
