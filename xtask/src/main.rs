@@ -6,6 +6,7 @@
 mod command;
 mod gate;
 mod interrupt;
+mod lab;
 mod setup;
 mod tidy;
 
@@ -28,6 +29,8 @@ enum Task {
     Test(gate::Arguments),
     /// Check the crate graph, sizes, names, purity and documents
     Tidy,
+    /// Two hosts with a round-trip time between them
+    Lab(lab::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Task::Setup(arguments) => setup::run(&arguments),
         Task::Test(arguments) => gate::run(&arguments),
         Task::Tidy => tidy::run(),
+        Task::Lab(arguments) => lab::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
