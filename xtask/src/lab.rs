@@ -231,7 +231,9 @@ fn hosts_directory(space: &str) -> PathBuf {
 /// Ends the lab's processes and takes its namespaces away; goes on past what is gone already.
 fn take_down(name: &str, directory: &Path) {
     for file in PIDS {
-        if let Some(pid) = read_pid(&directory.join(file)) {
+        if let Some(pid) = read_pid(&directory.join(file))
+            && is_of_lab(pid, directory)
+        {
             terminate(pid);
         }
     }
@@ -248,6 +250,13 @@ fn take_down(name: &str, directory: &Path) {
 
 fn read_pid(path: &Path) -> Option<i32> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// A pid on file may be a stranger's by now; a process of the lab has its folder in its arguments.
+fn is_of_lab(pid: i32, directory: &Path) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| {
+        String::from_utf8_lossy(&arguments).contains(&*directory.to_string_lossy())
+    })
 }
 
 /// Asks a process to end and waits until it has, so that its namespace is free.

@@ -3,10 +3,12 @@
 //! It depends on none of our crates, so it still runs when one of them does not build.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "xtask talks to the terminal")]
 
+mod bench;
 mod command;
 mod gate;
 mod interrupt;
 mod lab;
+mod measure;
 mod setup;
 mod tidy;
 
@@ -31,6 +33,11 @@ enum Task {
     Tidy,
     /// Two hosts with a round-trip time between them
     Lab(lab::Arguments),
+    /// Measure our program and its peers over the same link
+    Bench(bench::Arguments),
+    /// Run one command and write what it cost: the benches call this
+    #[command(hide = true)]
+    Measure(measure::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +46,8 @@ fn main() -> ExitCode {
         Task::Test(arguments) => gate::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Lab(arguments) => lab::run(&arguments),
+        Task::Bench(arguments) => bench::run(&arguments),
+        Task::Measure(arguments) => measure::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
