@@ -47,7 +47,10 @@ impl ObjectLease {
             None => Err(SendError { error: Error::Unsent, unsent: Some(Box::new(request)) }),
         };
         match result {
-            Ok(response) => Ok(response.map(|body| Body::new(body, self))),
+            Ok(response) => {
+                self.origin.meter().count_payload(1);
+                Ok(response.map(|body| Body::new(body, self)))
+            }
             Err(failure) => {
                 self.learn(&failure.error);
                 Err(failure)
@@ -145,6 +148,9 @@ impl Body {
     /// As [`chunk`](Self::chunk), for callers that poll.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         let poll = self.inner.poll_chunk(cx);
+        if let Poll::Ready(Some(Ok(chunk))) = &poll {
+            self.lease.origin.meter().count_payload(chunk.len() as u64);
+        }
         match &poll {
             Poll::Ready(None) => self.lease.finish(),
             Poll::Ready(Some(Err(error))) => self.lease.learn(error),
@@ -182,6 +188,7 @@ impl RangeLease {
     /// Counts bytes of bodies for the origin's figures and the stall rule.
     pub fn count_received(&self, bytes: usize) {
         self.origin.meter().count_received(bytes);
+        self.origin.meter().count_payload(bytes as u64);
     }
 }
 

@@ -236,6 +236,12 @@ pub enum ProxyError {
         /// The RFC's meaning of the code.
         meaning: &'static str,
     },
+    /// A SOCKS5 proxy wants a login, or another one (RFC 1928 §3, RFC 1929 §2).
+    #[error("it accepts no login that was offered; put user and password into the proxy URL")]
+    SocksAuthentication,
+    /// Host name, user or password is longer than SOCKS5 can carry.
+    #[error("the host name, user or password is longer than the 255 bytes that SOCKS5 carries")]
+    TooLongForSocks,
     /// The reply does not follow the protocol.
     #[error("its reply is not valid {protocol}; is this a proxy of that kind?")]
     Malformed {
@@ -265,6 +271,35 @@ pub enum TlsSetupError {
     NoCertificate {
         /// The file.
         path: PathBuf,
+    },
+    /// A file is not valid PEM (RFC 7468).
+    #[error("`{}` is not valid PEM: {source}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// The rule broken.
+        #[source]
+        source: rustls_pki_types::pem::Error,
+    },
+    /// A file holds a certificate that cannot be used.
+    #[error("`{}` holds no certificate that can be used: {source}", path.display())]
+    UnusableCertificate {
+        /// The file.
+        path: PathBuf,
+        /// The rule broken.
+        #[source]
+        source: rustls::Error,
+    },
+    /// The private key is not that of the client certificate.
+    #[error(
+        "the private key in `{}` does not belong to the certificate in `{}`",
+        key.display(), certificate.display()
+    )]
+    KeyMismatch {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
     },
     /// A key file holds no private key.
     #[error("`{}` holds no private key that can be used (PKCS#8, PKCS#1 or SEC1 PEM, not encrypted)", path.display())]

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::header::{EXPECT, HOST, HeaderValue, PROXY_AUTHORIZATION};
@@ -167,6 +168,8 @@ async fn open_after_wait<F: Future>(answer: F, gate: &Notify) -> F::Output {
 #[derive(Clone, Debug)]
 pub struct Http2 {
     sender: http2::SendRequest<RequestBody>,
+    /// Kept up to date by the task that drives the connection.
+    streams_max: Arc<AtomicUsize>,
 }
 
 impl Http2 {
@@ -184,10 +187,15 @@ impl Http2 {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|source| Error::BrokenHttp2 { source })?;
-        tokio::spawn(async move {
-            let _ = connection.await;
-        });
-        Ok(Self { sender })
+        let streams_max = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
+        let seen = Arc::clone(&streams_max);
+        let mut connection = Box::pin(connection);
+        tokio::spawn(std::future::poll_fn(move |cx| {
+            let ended = connection.as_mut().poll(cx).map(|_| ());
+            seen.store(connection.current_max_send_streams(), Ordering::Relaxed);
+            ended
+        }));
+        Ok(Self { sender, streams_max })
     }
 
     /// Whether the connection has ended.
@@ -198,7 +206,7 @@ impl Http2 {
     /// Streams the server allows at once, as known so far (SETTINGS_MAX_CONCURRENT_STREAMS,
     /// RFC 9113 §6.5.2).
     pub fn streams_max(&self) -> usize {
-        self.sender.current_max_send_streams()
+        self.streams_max.load(Ordering::Relaxed)
     }
 
     /// Sends one request with an absolute URI and waits for the answer's head.
@@ -257,7 +265,7 @@ fn classify(error: hyper::Error, reused: bool) -> Error {
     if error.is_incomplete_message() || error.is_closed() {
         return Error::ClosedBeforeAnswer { reused };
     }
-    if error.is_parse() || error.is_parse_too_large() {
+    if error.is_parse() {
         return Error::BrokenHttp1 { source: error };
     }
     if error.is_user() || error.is_body_write_aborted() {

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub struct Meter {
     received: AtomicU64,
     sent: AtomicU64,
+    payload: AtomicU64,
 }
 
 impl Meter {
@@ -29,10 +30,15 @@ impl Meter {
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
+    /// Bytes of bodies and heads moved in both directions, without the pings and settings of
+    /// idle connections: what the stall rule watches.
+    pub fn payload(&self) -> u64 {
+        self.payload.load(Ordering::Relaxed)
+    }
 
-    /// Both directions: what the stall rule watches, since an upload shows life by sending.
-    pub fn moved(&self) -> u64 {
-        self.received().wrapping_add(self.sent())
+    /// Adds to [`payload`](Self::payload).
+    pub fn count_payload(&self, bytes: u64) {
+        self.payload.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Adds bytes that a range connection has received.
