@@ -114,14 +114,16 @@ fn typical_share(jobs: &[Job], clients: usize) -> Vec<&Job> {
         by_size.sort_by_key(|job| job.entry.bytes);
         let (taken, left): (Vec<_>, Vec<_>) =
             by_size.into_iter().enumerate().partition(|(index, _)| index % clients == clients / 2);
-        (taken.into_iter().map(|(_, job)| job).collect(), left.into_iter().map(|(_, job)| job).collect())
+        (
+            taken.into_iter().map(|(_, job)| job).collect(),
+            left.into_iter().map(|(_, job)| job).collect(),
+        )
     };
     let aim = jobs.iter().map(|job| job.entry.bytes).sum::<u64>() / clients as u64;
     loop {
         let have: u64 = share.iter().map(|job| job.entry.bytes).sum();
-        let distance = |out: &Job, into: &Job| {
-            (have - out.entry.bytes + into.entry.bytes).abs_diff(aim)
-        };
+        let distance =
+            |out: &Job, into: &Job| (have - out.entry.bytes + into.entry.bytes).abs_diff(aim);
         let best = (0..share.len())
             .flat_map(|out| (0..others.len()).map(move |into| (out, into)))
             .min_by_key(|&(out, into)| distance(share[out], others[into]));
