@@ -42,8 +42,11 @@ impl Tally {
         self.took = time;
     }
 
-    /// The sum in cargo's own form, then in plain words.
+    /// The sum in cargo's own form, then in plain words. Where no test ran, nothing is claimed.
     pub(super) fn closing_lines(&self) -> String {
+        if self.took.is_zero() {
+            return "no test ran".to_owned();
+        }
         let Self { passed, ignored, .. } = *self;
         let failed = self.failed + self.unread;
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
@@ -66,7 +69,13 @@ mod tests {
         for line in lines {
             tally.note(line);
         }
+        tally.took(Duration::from_secs(1));
         tally
+    }
+
+    #[test]
+    fn a_gate_that_failed_before_the_tests_claims_no_result() {
+        assert_eq!(Tally::default().closing_lines(), "no test ran");
     }
 
     #[test]
