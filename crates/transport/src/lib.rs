@@ -21,7 +21,9 @@ mod tls;
 
 pub use body::{BodySource, RequestBody, ResponseBody};
 pub use connector::{Connection, Dialled, Handshake, Lane, connect};
-pub use error::{Error, Fault, HeadError, Phase, ProxyError, RetryClass, TlsSetupError};
+pub use error::{
+    ChunkError, Error, Fault, HeadError, Phase, ProxyError, RetryClass, TlsSetupError,
+};
 pub use http::{HEAD_BYTES_MAX, HEADERS_MAX, Http1, Http2, SendError};
 pub use identity::Identity;
 pub use meter::Meter;
