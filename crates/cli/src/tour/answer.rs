@@ -38,10 +38,7 @@ pub(super) fn answer(
         Asked::Whole => response.body(Full::new(file.body.clone())),
         Asked::Part(range) => response
             .status(StatusCode::PARTIAL_CONTENT)
-            .header(
-                CONTENT_RANGE,
-                format!("bytes {}-{}/{length}", range.start(), range.end() - 1),
-            )
+            .header(CONTENT_RANGE, format!("bytes {}-{}/{length}", range.start(), range.end() - 1))
             .body(Full::new(file.body.slice(range.start() as usize..range.end() as usize))),
         Asked::Beyond => response
             .status(StatusCode::RANGE_NOT_SATISFIABLE)

@@ -27,9 +27,12 @@ pub(crate) enum TourError {
     /// The client could not be told to trust the tour's server.
     #[error("cannot set up TLS: {0}")]
     Trust(#[from] TlsSetupError),
-    /// The server could not be started.
-    #[error("cannot start a server on this machine's loopback address: {0}")]
-    Serve(#[source] io::Error),
+    /// The server found no place on the loopback address.
+    #[error("cannot start the tour's server: {0}")]
+    Listen(#[from] trunkline_listen::Error),
+    /// The server got no thread.
+    #[error("cannot start the tour's server: {0}")]
+    Thread(#[source] io::Error),
     /// The temporary folder could not be made or filled.
     #[error("cannot write to the temporary folder `{}` (TMPDIR names another): {source}", path.display())]
     Folder {

@@ -77,7 +77,7 @@ async fn show_get(
     scene: &Scene,
     table: &mut Table<'_, impl Write>,
 ) -> Result<(), TourError> {
-    table.section("get", "Fetch all files, each verified by its SHA-256".to_owned())?;
+    table.section("get", "Fetch all files, each verified by its SHA-256")?;
     let mut rows = Vec::with_capacity(Way::ALL.len());
     for way in Way::ALL {
         let measured = site.measure(way).await?;

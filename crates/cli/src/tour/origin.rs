@@ -3,8 +3,7 @@
 //! It runs on a thread of its own, so that it disturbs the client as little as another machine
 //! would, and it counts what reaches it: an independent witness of what the client did.
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -20,10 +19,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{HandshakeKind, ServerConfig};
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite, duplex};
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use trunkline_listen::{Drain, Limits, Listener, Server, Stream};
 use url::Url;
 
 use super::answer::answer;
@@ -101,25 +99,24 @@ impl Origin {
     /// Starts an origin at a port that the system chooses.
     ///
     /// # Errors
-    /// [`TourError::Tls`] for the certificate, [`TourError::Serve`] when the system gives no
-    /// port or no thread.
+    /// [`TourError::Tls`] for the certificate, [`TourError::Listen`] when the system gives no
+    /// port, [`TourError::Thread`] when it gives no thread.
     pub(super) fn start(
         files: Arc<FileSet>,
         certificate: &Certificate,
         settings: OriginSettings,
     ) -> Result<Self, TourError> {
-        let alpn: &[&[u8]] =
-            if settings.http2 { &[ALPN_HTTP2, ALPN_HTTP1] } else { &[ALPN_HTTP1] };
+        let alpn: &[&[u8]] = if settings.http2 { &[ALPN_HTTP2, ALPN_HTTP1] } else { &[ALPN_HTTP1] };
         let tls = certificate.server_config(alpn)?;
         let counters = Arc::<Counters>::default();
-        let server = Server {
+        let service = Service {
             files,
             tls,
             round_trip: settings.round_trip,
             counters: Arc::clone(&counters),
         };
         let (stop, stopped) = oneshot::channel();
-        let (address, thread) = spawn(server, stopped).map_err(TourError::Serve)?;
+        let (address, thread) = spawn(service, stopped)?;
         Ok(Self { address, counters, stop: Some(stop), thread: Some(thread) })
     }
 
@@ -153,61 +150,48 @@ impl Drop for Origin {
 }
 
 fn spawn(
-    server: Server,
+    service: Service,
     stopped: oneshot::Receiver<()>,
-) -> io::Result<(SocketAddr, JoinHandle<()>)> {
-    let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    listener.set_nonblocking(true)?;
-    let address = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+) -> Result<(SocketAddr, JoinHandle<()>), TourError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(TourError::Thread)?;
     let listener = {
         let _inside = runtime.enter();
-        TcpListener::from_std(listener)?
+        Listener::bind_tcp((Ipv4Addr::LOCALHOST, 0).into())?
     };
-    let thread = std::thread::Builder::new().name("tour-origin".to_owned()).spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                // An error means that the sender is gone: that is the signal.
-                _ = stopped => (),
-                () = server.accept(listener) => (),
-            }
-        });
-    })?;
+    let address = listener.tcp_address().expect("bound to a TCP address");
+    let limits = Limits { connections_max: CONNECTIONS_MAX, ..Limits::default() };
+    let server = Server::new(listener).limits(limits);
+    let run = async move {
+        // What is under way when the origin stops is of no more interest.
+        let drain = Drain::new(Duration::ZERO);
+        let session = move |client| service.clone().session(client);
+        tokio::select! {
+            // An error means that the sender is gone: that is the signal.
+            _ = stopped => (),
+            _ = server.serve_streams(&drain, session) => (),
+        }
+    };
+    let thread = std::thread::Builder::new().name("tour-origin".to_owned());
+    let thread = thread.spawn(move || runtime.block_on(run)).map_err(TourError::Thread)?;
     Ok((address, thread))
 }
 
+/// What is done with each connection.
 #[derive(Clone)]
-struct Server {
+struct Service {
     files: Arc<FileSet>,
     tls: Arc<ServerConfig>,
     round_trip: Duration,
     counters: Arc<Counters>,
 }
 
-impl Server {
-    async fn accept(self, listener: TcpListener) {
-        let mut connections = JoinSet::new();
-        loop {
-            let has_room = connections.len() < CONNECTIONS_MAX;
-            tokio::select! {
-                Some(_) = connections.join_next() => (),
-                accepted = listener.accept(), if has_room => {
-                    // A client that is gone already is no concern of the others.
-                    let Ok((client, _)) = accepted else { continue };
-                    let _ = client.set_nodelay(true);
-                    Counters::add(&self.counters.connections);
-                    let (far, near) = duplex(PIPE_BYTES);
-                    let server = self.clone();
-                    connections.spawn(async move {
-                        // How a connection ends is the client's business.
-                        let _ = tokio::join!(
-                            relay(client, far, server.round_trip),
-                            server.serve(near),
-                        );
-                    });
-                }
-            }
-        }
+impl Service {
+    async fn session(self, client: Stream) {
+        Counters::add(&self.counters.connections);
+        let (far, near) = duplex(PIPE_BYTES);
+        // How a connection ends is the client's business.
+        let _ = tokio::join!(relay(client, far, self.round_trip), self.serve(near));
     }
 
     async fn serve<S>(&self, stream: S)

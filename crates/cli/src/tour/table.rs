@@ -37,8 +37,7 @@ pub(super) struct Section {
     /// One word, for programs.
     pub(super) job: &'static str,
     /// A line, for people.
-    #[serde(skip)]
-    pub(super) title: String,
+    pub(super) title: &'static str,
     /// The ways; the first one is what the others are compared with.
     pub(super) rows: Vec<Row>,
 }
@@ -118,7 +117,11 @@ bandwidth and loss are not simulated: on a real link, cold connections fare wors
     }
 
     /// Begins a job.
-    pub(super) fn section(&mut self, job: &'static str, title: String) -> Result<(), TourError> {
+    pub(super) fn section(
+        &mut self,
+        job: &'static str,
+        title: &'static str,
+    ) -> Result<(), TourError> {
         let way = "way";
         self.say(&format!(
             "\n{title}\n  {way:<24} {:>8} {:>12} {:>17} {:>9} {:>8}",
@@ -235,7 +238,7 @@ mod tests {
         let mut out = Vec::new();
         let mut table = Table::new(&mut out, style);
         table.open(&SCENE).unwrap();
-        table.section("get", "Fetching".to_owned()).unwrap();
+        table.section("get", "Fetching").unwrap();
         for row in rows() {
             table.row(row).unwrap();
         }
