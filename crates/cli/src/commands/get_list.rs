@@ -161,43 +161,79 @@ fn shown(text: &str) -> String {
     }
 }
 
+/// Jobs sent at a time: waking the engine for each would cost as much as the transfer of a small
+/// file.
+const BATCH: usize = 32;
+
+/// Hands jobs over in batches; the first ones go at once, so that nothing waits for a slow list.
+struct Batches<'a> {
+    jobs: &'a mpsc::Sender<Vec<Job>>,
+    batch: Vec<Job>,
+    sent: usize,
+    problems: u64,
+    tell: &'a mut dyn FnMut(ListProblem),
+}
+
+impl Batches<'_> {
+    fn problem(&mut self, problem: ListProblem) {
+        self.problems += 1;
+        (self.tell)(problem);
+    }
+
+    /// Returns whether anybody still wants jobs.
+    fn push(&mut self, job: Job) -> bool {
+        self.batch.push(job);
+        // The size of a batch grows from one.
+        if self.batch.len() < (self.sent + 1).min(BATCH) { true } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> bool {
+        self.sent += self.batch.len();
+        self.jobs.blocking_send(std::mem::take(&mut self.batch)).is_ok()
+    }
+
+    fn entry(&mut self, planner: &mut Planner, entry: &Entry) -> bool {
+        match planner.job(entry) {
+            Ok(job) => self.push(job),
+            Err(problem) => {
+                self.problem(problem);
+                true
+            }
+        }
+    }
+}
+
 /// Sends the jobs of the command line and of the list, as they are taken. Returns the number of
 /// problems; each is told as it is found.
 pub(crate) fn read(
     args: &GetArgs,
     mut planner: Planner,
-    jobs: &mpsc::Sender<Job>,
+    jobs: &mpsc::Sender<Vec<Job>>,
     tell: &mut dyn FnMut(ListProblem),
 ) -> u64 {
-    let mut problems = 0;
-    let mut send =
-        |entry: &Entry, problems: &mut u64, tell: &mut dyn FnMut(ListProblem)| match planner
-            .job(entry)
-        {
-            Ok(job) => jobs.blocking_send(job).is_ok(),
-            Err(problem) => {
-                *problems += 1;
-                tell(problem);
-                true
-            }
-        };
+    let mut batches = Batches { jobs, batch: Vec::new(), sent: 0, problems: 0, tell };
     for url in &args.urls {
         let entry = Entry { url: url.clone(), checksum: args.checksum, ..Entry::default() };
-        if !send(&entry, &mut problems, tell) {
-            return problems;
+        if !batches.entry(&mut planner, &entry) {
+            return batches.problems;
         }
     }
-    let Some(path) = &args.input_file else { return problems };
-    let read_error = |source| ListProblem::Read { path: path.clone(), source };
-    let mut lines: Box<dyn BufRead> = if path == Path::new("-") {
+    if let Some(path) = &args.input_file {
+        read_list(path, &mut planner, &mut batches);
+    }
+    batches.flush();
+    batches.problems
+}
+
+fn read_list(path: &Path, planner: &mut Planner, batches: &mut Batches<'_>) {
+    let read_error = |source| ListProblem::Read { path: path.to_owned(), source };
+    let is_stdin = path == Path::new("-");
+    let mut lines: Box<dyn BufRead> = if is_stdin {
         Box::new(io::stdin().lock())
     } else {
         match std::fs::File::open(path) {
             Ok(file) => Box::new(io::BufReader::new(file)),
-            Err(source) => {
-                tell(read_error(source));
-                return problems + 1;
-            }
+            Err(source) => return batches.problem(read_error(source)),
         }
     };
     let mut parser = ListParser::new();
@@ -208,26 +244,27 @@ pub(crate) fn read(
             Ok(0) => break,
             Ok(_) => {}
             Err(source) => {
-                tell(read_error(source));
-                problems += 1;
+                batches.problem(read_error(source));
                 break;
             }
         }
         let (entries, errors) = parser.line(&String::from_utf8_lossy(&line));
         for error in errors {
-            problems += 1;
-            tell(error.into());
+            batches.problem(error.into());
         }
         for entry in &entries {
-            if !send(entry, &mut problems, tell) {
-                return problems;
+            if !batches.entry(planner, entry) {
+                return;
             }
+        }
+        // A pipe may pause for long: what it has given so far begins.
+        if is_stdin && !entries.is_empty() && !batches.flush() {
+            return;
         }
     }
     for entry in &parser.finish() {
-        if !send(entry, &mut problems, tell) {
-            break;
+        if !batches.entry(planner, entry) {
+            return;
         }
     }
-    problems
 }
