@@ -18,6 +18,7 @@ mod curl;
 mod own;
 
 use std::fmt;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -25,6 +26,9 @@ use crate::digest::{Digest, DigestError};
 
 /// Longest line accepted, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Headers of one entry or group at most; servers refuse more long before.
+pub const HEADERS_MAX: usize = 100;
 
 /// One thing to fetch.
 ///
@@ -41,8 +45,8 @@ pub struct Entry {
     pub directory: Option<String>,
     /// What the bytes must hash to.
     pub checksum: Option<Digest>,
-    /// Headers, `Name: value`.
-    pub headers: Vec<String>,
+    /// Headers, `Name: value`, [`HEADERS_MAX`] at most. Entries of one curl group share them.
+    pub headers: Arc<Vec<String>>,
     /// The line that it begins on, from 1.
     pub line: usize,
 }
@@ -127,6 +131,9 @@ pub enum Problem {
     /// Too many URLs of a curl group wait for their outputs; this one is left out.
     #[error("too many URLs before their outputs; write each output after its URL")]
     GroupTooLong,
+    /// One header more than [`HEADERS_MAX`]; it is left out.
+    #[error("more than {HEADERS_MAX} headers")]
+    TooManyHeaders,
 }
 
 impl Problem {
@@ -201,6 +208,14 @@ impl ListParser {
             Some(Form::Curl(parser)) => parser.finish(),
         }
     }
+}
+
+fn add_header(headers: &mut Arc<Vec<String>>, header: String) -> Result<(), Problem> {
+    if headers.len() >= HEADERS_MAX {
+        return Err(Problem::TooManyHeaders);
+    }
+    Arc::make_mut(headers).push(header);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ impl Planner {
             job.mirrors.push(parse_url(mirror, line)?);
         }
         let mut headers = HeaderMap::new();
-        for text in &entry.headers {
+        for text in entry.headers.iter() {
             add_header(&mut headers, text)
                 .map_err(|_| ListProblem::Header { line, text: text.clone() })?;
         }
@@ -215,7 +215,8 @@ pub(crate) fn read(
         }
         let (entries, errors) = parser.line(&String::from_utf8_lossy(&line));
         for error in errors {
-            problems += 1;
+            // A warning leaves its entry in the list, so that nothing is missing at the end.
+            problems += u64::from(!error.problem.is_warning());
             tell(error.into());
         }
         for entry in &entries {

@@ -5,8 +5,9 @@
 //! until `next` or the end. A long group is let go earlier, see [`GROUP_BYTES_MAX`].
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use super::{Entry, Line, ListError, Problem};
+use super::{Entry, Line, ListError, Problem, add_header};
 
 /// Text of one group that is held, in bytes: some 100,000 pairs. Beyond it complete pairs are
 /// given out, and an option that would have changed them is reported; URLs that still wait for
@@ -116,7 +117,7 @@ pub(super) struct Parser {
     urls: VecDeque<Option<(String, usize)>>,
     outputs: VecDeque<Output>,
     directory: Option<String>,
-    headers: Vec<String>,
+    headers: Arc<Vec<String>>,
     globbing_off: bool,
     /// Text held in this group, in bytes.
     held_bytes: usize,
@@ -221,13 +222,20 @@ impl Parser {
             Meaning::RemoteName => self.outputs.push_back(Output::FromUrl),
             Meaning::Directory => self.directory = Some(value),
             Meaning::Header if value.starts_with('@') => report(Problem::HeaderFile),
-            Meaning::Header => self.headers.push(value),
-            Meaning::UserAgent => self.headers.push(format!("User-Agent: {value}")),
-            Meaning::Referer => {
-                let value = value.strip_suffix(";auto").unwrap_or(&value);
-                self.headers.push(format!("Referer: {value}"));
+            Meaning::Header | Meaning::UserAgent | Meaning::Referer => {
+                let header = match meaning {
+                    Meaning::UserAgent => format!("User-Agent: {value}"),
+                    // After `;auto` curl would name each redirect's origin to the next.
+                    Meaning::Referer => format!("Referer: {}", value.trim_end_matches(";auto")),
+                    _ => value,
+                };
+                if let Err(problem) = add_header(&mut self.headers, header) {
+                    report(problem);
+                }
             }
             Meaning::NoGlobbing => self.globbing_off = true,
+            // Before the first URL there is nothing to part from: curl goes on with what it has.
+            Meaning::Next if self.urls.is_empty() && !self.started => {}
             Meaning::Next => out.0.extend(self.finish()),
             Meaning::Done => {}
             Meaning::NotHere { .. } => report(unknown(name)),
@@ -276,7 +284,7 @@ impl Parser {
                 line,
                 destination,
                 directory: self.directory.clone(),
-                headers: self.headers.clone(),
+                headers: Arc::clone(&self.headers),
                 ..Entry::default()
             });
         }

@@ -1,6 +1,6 @@
 //! Our own form and aria2's input files.
 
-use super::{Entry, Line, ListError, Problem};
+use super::{Entry, Line, ListError, Problem, add_header};
 
 #[derive(Default)]
 pub(super) struct Parser {
@@ -85,9 +85,9 @@ fn option(entry: &mut Entry, text: &str) -> Result<(), Problem> {
         "out" => entry.destination = filled(value),
         "dir" => entry.directory = filled(value),
         "checksum" => entry.checksum = Some(value.parse()?),
-        "header" => entry.headers.push(value.to_owned()),
-        "user-agent" => entry.headers.push(format!("User-Agent: {value}")),
-        "referer" => entry.headers.push(format!("Referer: {value}")),
+        "header" => add_header(&mut entry.headers, value.to_owned())?,
+        "user-agent" => add_header(&mut entry.headers, format!("User-Agent: {value}"))?,
+        "referer" => add_header(&mut entry.headers, format!("Referer: {value}"))?,
         _ => return Err(Problem::UnknownOption { name: name.to_owned() }),
     }
     Ok(())

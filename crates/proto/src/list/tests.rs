@@ -50,7 +50,7 @@ fn aria2_input_files() {
     assert_eq!(entries[0].mirrors, ["http://mirror/a"]);
     assert_eq!(entries[0].destination.as_deref(), Some("name"));
     assert_eq!(entries[0].directory.as_deref(), Some("sub"));
-    assert_eq!(entries[0].headers, ["X-A: b"]);
+    assert_eq!(*entries[0].headers, ["X-A: b"]);
     assert!(entries[0].checksum.is_some());
     assert_eq!(errors[0].problem, Problem::UnknownOption { name: "split".to_owned() });
 }
@@ -66,8 +66,8 @@ fn curl_config_files() {
     assert_eq!(entries[0].destination.as_deref(), Some("a \"x\""));
     assert_eq!(entries[1].destination.as_deref(), Some("b"));
     assert_eq!(entries[2].destination, None);
-    assert_eq!(entries[2].headers, Vec::<String>::new());
-    assert_eq!(entries[3].headers, ["X: y"]);
+    assert_eq!(*entries[2].headers, Vec::<String>::new());
+    assert_eq!(*entries[3].headers, ["X: y"]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn an_entry_shows_no_secret() {
     let (entries, _) = read(
         "https://me:hush@h/a?signature=hush\thttps://hush@m/a#hush\n  header=Authorization: hush\n",
     );
-    assert_eq!(entries[0].headers, ["Authorization: hush"]);
+    assert_eq!(*entries[0].headers, ["Authorization: hush"]);
     let shown = format!("{:?}", entries[0]);
     assert!(!shown.contains("hush"), "{shown}");
     assert!(shown.contains("https://h/a") && shown.contains("Authorization"), "{shown}");
@@ -121,10 +121,30 @@ fn curl_headers_are_for_their_whole_group() {
     );
     assert_eq!(errors, []);
     for entry in &entries[..2] {
-        assert_eq!(entry.headers, ["X: y", "User-Agent: R (4.2)"]);
+        assert_eq!(*entry.headers, ["X: y", "User-Agent: R (4.2)"]);
         assert_eq!(entry.directory.as_deref(), Some("sub"));
     }
     assert_eq!((entries[2].headers.len(), entries[2].directory.clone()), (0, None));
+}
+
+#[test]
+fn headers_have_a_limit() {
+    let lines = |line: &str| format!("{line}\n").repeat(HEADERS_MAX + 1);
+    for text in
+        [format!("url = u\n{}", lines("-H a:b")), format!("http://u\n{}", lines("  header=a:b"))]
+    {
+        let (entries, errors) = read(&text);
+        assert_eq!(entries[0].headers.len(), HEADERS_MAX);
+        assert!(matches!(&errors[..], [ListError { problem: Problem::TooManyHeaders, .. }]));
+    }
+}
+
+#[test]
+fn a_curl_group_begins_with_its_first_url() {
+    let (entries, errors) = read("-o x\nheader = A:1\nnext\nurl = u\n-:\nurl = v\n");
+    assert_eq!((urls(&entries), errors), (vec!["u", "v"], vec![]));
+    assert_eq!(entries[0].destination.as_deref(), Some("x"));
+    assert_eq!((entries[0].headers.len(), entries[1].headers.len()), (1, 0));
 }
 
 #[test]
@@ -136,7 +156,7 @@ fn curl_options_may_be_letters() {
     assert_eq!(urls(&entries), ["https://h/a", "https://h/b", "https://h/c", "u"]);
     let outputs: Vec<_> = entries.iter().map(|entry| entry.destination.as_deref()).collect();
     assert_eq!(outputs, [Some("a"), Some("b"), None, None]);
-    assert_eq!(entries[3].headers, ["X:1"]);
+    assert_eq!(*entries[3].headers, ["X:1"]);
 }
 
 #[test]
@@ -148,6 +168,7 @@ fn curl_values_are_quoted_and_separated_as_curl_has_it() {
         ("url:https://h/a", "https://h/a"),
         ("--url \"not closed", "not closed"),
         ("--url =x", "=x"),
+        ("--url \"=x\" -o y", "=x"),
     ];
     for (line, expected) in written {
         assert_eq!(urls(&read(line).0), [expected], "{line}");
@@ -198,7 +219,7 @@ fn a_long_curl_group_is_let_go_pair_by_pair() {
         entries.len()
     };
     take("header = \"X: y\"");
-    let name = "n".repeat(1000);
+    let name = "n".repeat(2000);
     let mut given = 0;
     for number in 0..10_000 {
         take(&format!("url = http://h/{number}"));
