@@ -12,7 +12,7 @@ pub(super) struct Parser {
 impl Parser {
     pub(super) fn line(&mut self, text: &str, line: usize, out: &mut Line) {
         let mut report = |problem| out.1.push(ListError { line, problem });
-        if text.starts_with([' ', '\t']) {
+        if text.starts_with(char::is_whitespace) {
             match &mut self.open {
                 None if self.skipping => {}
                 None => report(Problem::OptionWithoutUrl),

@@ -95,6 +95,15 @@ fn options_of_a_refused_line_are_passed_over() {
 }
 
 #[test]
+fn a_line_that_begins_with_any_blank_is_no_url() {
+    for blank in ["\u{b}\t", "\u{a0}", "\r\t"] {
+        let (entries, errors) = read(&format!("{blank}x\n"));
+        assert_eq!(entries, []);
+        assert_eq!(errors[0].problem, Problem::OptionWithoutUrl);
+    }
+}
+
+#[test]
 fn warnings_leave_the_entry() {
     let (entries, errors) = read("http://h/a\n  split=5\n");
     assert_eq!(entries.len(), 1);
