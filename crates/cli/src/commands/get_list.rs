@@ -95,7 +95,7 @@ impl Planner {
             job.mirrors.push(parse_url(mirror, line)?);
         }
         let mut headers = HeaderMap::new();
-        for text in &entry.headers {
+        for text in entry.headers.iter() {
             add_header(&mut headers, text)
                 .map_err(|_| ListProblem::Header { line, text: text.clone() })?;
         }
@@ -227,15 +227,15 @@ pub(crate) fn read(
 
 fn read_list(path: &Path, planner: &mut Planner, batches: &mut Batches<'_>) {
     let read_error = |source| ListProblem::Read { path: path.to_owned(), source };
-    let is_stdin = path == Path::new("-");
-    let mut lines: Box<dyn BufRead> = if is_stdin {
+    let source: Box<dyn io::Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
         match std::fs::File::open(path) {
-            Ok(file) => Box::new(io::BufReader::new(file)),
+            Ok(file) => Box::new(file),
             Err(source) => return batches.problem(read_error(source)),
         }
     };
+    let mut lines = io::BufReader::new(source);
     let mut parser = ListParser::new();
     let mut line = Vec::new();
     loop {
@@ -250,7 +250,9 @@ fn read_list(path: &Path, planner: &mut Planner, batches: &mut Batches<'_>) {
         }
         let (entries, errors) = parser.line(&String::from_utf8_lossy(&line));
         for error in errors {
-            batches.problem(error.into());
+            // A warning leaves its entry in the list, so that nothing is missing at the end.
+            batches.problems += u64::from(!error.problem.is_warning());
+            (batches.tell)(error.into());
         }
         for entry in &entries {
             if !batches.entry(planner, entry) {
@@ -258,7 +260,7 @@ fn read_list(path: &Path, planner: &mut Planner, batches: &mut Batches<'_>) {
             }
         }
         // A pipe may pause for long: what it has given so far begins.
-        if is_stdin && !entries.is_empty() && !batches.flush() {
+        if lines.buffer().is_empty() && !batches.flush() {
             return;
         }
     }
