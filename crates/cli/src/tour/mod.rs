@@ -61,7 +61,7 @@ pub(crate) async fn run(options: TourOptions, out: &mut impl Write) -> Result<()
         files: files.as_slice().len(),
         bytes: files.bytes(),
         rtt_ms: u64::try_from(options.round_trip.as_millis()).unwrap_or(u64::MAX),
-        http: if options.http2 { "HTTP/2 and HTTP/1.1" } else { "HTTP/1.1 alone" },
+        http: if options.http2 { "HTTP/2" } else { "HTTP/1.1 alone" },
     };
     let mut table = Table::new(out, options.style);
     table.open(&scene)?;
@@ -101,9 +101,9 @@ fn moral(rows: &[Row]) -> String {
     let plural = if ours.counts.connections == 1 { "connection" } else { "connections" };
     format!(
         "\
-A new connection waits a round trip for TCP, one for TLS and one for its request, so that a file
-each costs {:.0} ms here, however short the file is. Trunkline opened {} {plural} and kept requests
-under way on all of them at once: the same bytes in {:.2} s, {} less time than a process per file.",
+A new connection waits a round trip for TCP, one for TLS and one for its request: with one for
+each file that is {:.0} ms a file here, however small the file is. Trunkline opened {} {plural}
+and kept requests under way on all of them at once: the same files in {:.2} s, {} as fast.",
         cold.seconds() * 1e3 / cold.things as f64,
         ours.counts.connections,
         ours.seconds(),

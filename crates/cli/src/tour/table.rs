@@ -109,10 +109,9 @@ impl<'a, W: Write> Table<'a, W> {
         let megabytes = *bytes as f64 / 1e6;
         self.say(&format!(
             "\
-A tour on this machine alone: {files} files of {megabytes:.1} MB in all, a TLS server that speaks
-{http}, and a simulated round trip of {rtt_ms} ms between it and the client. TCP's slow start,
-bandwidth and loss are not simulated: on a real link, cold connections fare worse still.
-"
+{files} files of {megabytes:.1} MB in all, from a TLS server on this machine ({http}), over a
+simulated round trip of {rtt_ms} ms. Not simulated: bandwidth, loss, and TCP's slow start, which
+makes new connections slower still."
         ))
     }
 
@@ -202,7 +201,8 @@ pub(super) fn times(ratio: f64) -> String {
 mod tests {
     use super::*;
 
-    const SCENE: Scene = Scene { files: 100, bytes: 25_000_000, rtt_ms: 20, http: "HTTP/2" };
+    const SCENE: Scene =
+        Scene { files: 100, bytes: 25_000_000, rtt_ms: 20, http: "HTTP/1.1 alone" };
 
     fn rows() -> [Row; 2] {
         let cold = Row {
