@@ -1,6 +1,6 @@
 //! The get job, done three ways against the same origin.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -166,7 +166,7 @@ impl Site {
     }
 }
 
-fn job(origin: &Origin, file: &TourFile, folder: &PathBuf) -> Job {
+fn job(origin: &Origin, file: &TourFile, folder: &Path) -> Job {
     let destination = folder.join(&file.name);
     Job { check: Some(file.sha256), ..Job::new(origin.url(file), destination) }
 }

@@ -84,8 +84,8 @@ async fn show_get(
         let row = Row {
             way: way.id(),
             label: way.label(),
-            things: scene.files,
-            things_done: measured.files,
+            items: scene.files,
+            items_done: measured.files,
             elapsed: measured.elapsed,
             counts: measured.counts,
         };
@@ -104,7 +104,7 @@ fn moral(rows: &[Row]) -> String {
 A new connection waits a round trip for TCP, one for TLS and one for its request: with one for
 each file that is {:.0} ms a file here, however small the file is. Trunkline opened {} {plural}
 and kept requests under way on all of them at once: the same files in {:.2} s, {} as fast.",
-        cold.seconds() * 1e3 / cold.things as f64,
+        cold.seconds() * 1e3 / cold.items as f64,
         ours.counts.connections,
         ours.seconds(),
         times(ours.times_faster(cold)),

@@ -49,24 +49,24 @@ pub(super) struct Row {
     pub(super) way: &'static str,
     /// A few words, for people.
     pub(super) label: &'static str,
-    /// Things to do in the job.
-    pub(super) things: usize,
+    /// How many there are of what the job is about, such as files.
+    pub(super) items: usize,
     /// Of these, how many were done this way.
-    pub(super) things_done: usize,
-    /// The time for the things done.
+    pub(super) items_done: usize,
+    /// The time for the items done.
     pub(super) elapsed: Duration,
-    /// What the origin saw of the things done.
+    /// What the origin saw of the items done.
     pub(super) counts: Counts,
 }
 
 impl Row {
-    /// The time for all things, extrapolated where not all were done.
+    /// The time for all items, extrapolated where not all were done.
     pub(super) fn seconds(&self) -> f64 {
-        self.elapsed.as_secs_f64() * self.things as f64 / self.things_done.max(1) as f64
+        self.elapsed.as_secs_f64() * self.items as f64 / self.items_done.max(1) as f64
     }
 
     fn is_extrapolated(&self) -> bool {
-        self.things_done < self.things
+        self.items_done < self.items
     }
 
     /// How many times less time it takes than another way.
@@ -79,8 +79,8 @@ impl Serialize for Row {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         json!({
             "way": self.way,
-            "things": self.things,
-            "things_done": self.things_done,
+            "items": self.items,
+            "items_done": self.items_done,
             "seconds": self.seconds(),
             "connections": self.counts.connections,
             "handshakes_full": self.counts.handshakes_full,
@@ -145,7 +145,7 @@ makes new connections slower still."
         for row in section.rows.iter().filter(|row| row.is_extrapolated()) {
             notes += &format!(
                 "  ~ {}: done for {} of {}; the time is extrapolated, the counts are of those {}\n",
-                row.label, row.things_done, row.things, row.things_done
+                row.label, row.items_done, row.items, row.items_done
             );
         }
         self.say(&format!("{notes}\n{text}"))
@@ -208,8 +208,8 @@ mod tests {
         let cold = Row {
             way: "cold",
             label: "a process per file",
-            things: 100,
-            things_done: 40,
+            items: 100,
+            items_done: 40,
             elapsed: Duration::from_secs(4),
             counts: Counts {
                 connections: 40,
@@ -221,7 +221,7 @@ mod tests {
         let warm = Row {
             way: "trunkline",
             label: "trunkline get",
-            things_done: 100,
+            items_done: 100,
             elapsed: Duration::from_millis(250),
             counts: Counts {
                 connections: 6,
@@ -266,7 +266,7 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&printed(Style::Json)).unwrap();
         let rows = &value["jobs"][0]["rows"];
         assert_eq!(rows[0]["seconds"], 10.0);
-        assert_eq!(rows[0]["things_done"], 40);
+        assert_eq!(rows[0]["items_done"], 40);
         assert_eq!(rows[1]["handshakes_resumed"], 5);
         assert_eq!(value["scene"]["rtt_ms"], 20);
         assert_eq!(value["simulated"]["slow_start"], false);

@@ -27,7 +27,7 @@ fn count(row: &Value, key: &str) -> u64 {
 fn assert_counts(rows: &[Value]) {
     let [cold, warm, ours] = rows else { panic!("{rows:?}") };
     for row in rows {
-        assert_eq!(count(row, "things_done"), 10, "{row}");
+        assert_eq!(count(row, "items_done"), 10, "{row}");
         assert_eq!(count(row, "requests"), 10, "{row}");
     }
     let handshakes =
