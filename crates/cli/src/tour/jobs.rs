@@ -48,7 +48,7 @@ impl Way {
     /// A few words, for people.
     pub(super) fn label(self) -> &'static str {
         match self {
-            Self::Cold => "a process per file",
+            Self::Cold => "a new client per file",
             Self::Warm => "one connection, in turn",
             Self::Trunkline => "trunkline get",
         }

@@ -1,7 +1,7 @@
 //! `trunkline tour`: what warm connections are worth, on one machine and with nothing installed.
 //!
 //! The tour starts a TLS origin of its own on loopback behind a simulated round trip and does a
-//! job against it in several ways, from a process per file to Trunkline's own. Each job is a
+//! job against it in several ways, from a new client per file to Trunkline's own. Each job is a
 //! section of one table.
 
 mod answer;
@@ -101,8 +101,8 @@ fn moral(rows: &[Row]) -> String {
     let plural = if ours.counts.connections == 1 { "connection" } else { "connections" };
     format!(
         "\
-A new connection waits a round trip for TCP, one for TLS and one for its request: with one for
-each file that is {:.0} ms a file here, however small the file is. Trunkline opened {} {plural}
+A new client per file, as a process per file has it, waits a round trip for TCP, one for TLS and
+one for its request: {:.0} ms a file here, however small the file is. Trunkline opened {} {plural}
 and kept requests under way on all of them at once: the same files in {:.2} s, {} as fast.",
         cold.seconds() * 1e3 / cold.items as f64,
         ours.counts.connections,

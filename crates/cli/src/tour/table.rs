@@ -207,7 +207,7 @@ mod tests {
     fn rows() -> [Row; 2] {
         let cold = Row {
             way: "cold",
-            label: "a process per file",
+            label: "a new client per file",
             items: 100,
             items_done: 40,
             elapsed: Duration::from_secs(4),
@@ -251,7 +251,7 @@ mod tests {
     fn the_text_shows_each_way_and_owns_up_to_extrapolation() {
         let text = printed(Style::Text);
         let line = |label: &str| text.lines().find(|line| line.contains(label)).unwrap();
-        let columns: Vec<&str> = line("a process per file").split_whitespace().skip(4).collect();
+        let columns: Vec<&str> = line("a new client per file").split_whitespace().skip(4).collect();
         assert_eq!(columns, ["~10.00", "40", "40/0", "40", "1.0x"]);
         let columns: Vec<&str> = line("trunkline get").split_whitespace().skip(2).collect();
         assert_eq!(columns, ["0.25", "6", "1/5", "100", "40x"]);
