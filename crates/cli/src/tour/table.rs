@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::error::TourError;
 use super::origin::Counts;
@@ -32,7 +32,7 @@ pub(super) struct Scene {
 }
 
 /// One job of the tour, done in several ways.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Section {
     /// One word, for programs.
     pub(super) job: &'static str,
@@ -40,6 +40,13 @@ pub(super) struct Section {
     pub(super) title: &'static str,
     /// The ways; the first one is what the others are compared with.
     pub(super) rows: Vec<Row>,
+}
+
+impl Section {
+    fn to_json(&self) -> Value {
+        let rows = self.rows.iter().map(|row| row.to_json(&self.rows[0]));
+        json!({ "job": self.job, "title": self.title, "rows": rows.collect::<Vec<_>>() })
+    }
 }
 
 /// One way to do a job.
@@ -73,21 +80,19 @@ impl Row {
     pub(super) fn times_faster(&self, than: &Self) -> f64 {
         than.seconds() / self.seconds().max(1e-6)
     }
-}
 
-impl Serialize for Row {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn to_json(self, first: &Self) -> Value {
         json!({
             "way": self.way,
             "items": self.items,
             "items_done": self.items_done,
             "seconds": self.seconds(),
+            "times_faster": self.times_faster(first),
             "connections": self.counts.connections,
             "handshakes_full": self.counts.handshakes_full,
             "handshakes_resumed": self.counts.handshakes_resumed,
             "requests": self.counts.requests,
         })
-        .serialize(serializer)
     }
 }
 
@@ -159,9 +164,8 @@ makes new connections slower still."
                 let simulated = json!({
                     "round_trip": true, "slow_start": false, "bandwidth": false, "loss": false,
                 });
-                let object = json!({
-                    "scene": scene, "simulated": simulated, "jobs": self.sections,
-                });
+                let jobs: Vec<Value> = self.sections.iter().map(Section::to_json).collect();
+                let object = json!({ "scene": scene, "simulated": simulated, "jobs": jobs });
                 self.write(&object.to_string())
             }
         }
@@ -251,7 +255,7 @@ mod tests {
     fn the_text_shows_each_way_and_owns_up_to_extrapolation() {
         let text = printed(Style::Text);
         let line = |label: &str| text.lines().find(|line| line.contains(label)).unwrap();
-        let columns: Vec<&str> = line("a new client per file").split_whitespace().skip(4).collect();
+        let columns: Vec<&str> = line("a new client per file").split_whitespace().skip(5).collect();
         assert_eq!(columns, ["~10.00", "40", "40/0", "40", "1.0x"]);
         let columns: Vec<&str> = line("trunkline get").split_whitespace().skip(2).collect();
         assert_eq!(columns, ["0.25", "6", "1/5", "100", "40x"]);
@@ -263,11 +267,13 @@ mod tests {
 
     #[test]
     fn json_is_one_object_and_nothing_else() {
-        let value: serde_json::Value = serde_json::from_str(&printed(Style::Json)).unwrap();
+        let value: Value = serde_json::from_str(&printed(Style::Json)).unwrap();
         let rows = &value["jobs"][0]["rows"];
         assert_eq!(rows[0]["seconds"], 10.0);
         assert_eq!(rows[0]["items_done"], 40);
         assert_eq!(rows[1]["handshakes_resumed"], 5);
+        assert_eq!(rows[0]["times_faster"], 1.0);
+        assert_eq!(rows[1]["times_faster"], 40.0);
         assert_eq!(value["scene"]["rtt_ms"], 20);
         assert_eq!(value["simulated"]["slow_start"], false);
     }
