@@ -19,7 +19,7 @@ use crate::fetch::hash_up_to;
 use crate::head::{accepts_ranges, check_identity, check_range, check_unchanged, validator};
 use crate::large::{self, LARGE_BYTES_MIN, LargeFile};
 use crate::partial::{
-    Partial, RESUMABLE_BYTES_MIN, ResumeState, Target, file_error, write_small,
+    Partial, RESUMABLE_BYTES_MIN, ResumeState, Small, Target, file_error, write_small,
 };
 use crate::plan::Job;
 use crate::writer::Writer;
@@ -32,7 +32,8 @@ pub(crate) struct Download<'a> {
     engine: &'a Engine,
     id: JobId,
     job: &'a Job,
-    target: &'a Target,
+    /// What stands at the destination, once that matters.
+    target: Option<Target>,
     observer: &'a Arc<dyn Observer>,
     ask: Ask,
     place: Place,
@@ -65,7 +66,6 @@ impl<'a> Download<'a> {
         id: JobId,
         job: &'a Job,
         url: &Url,
-        target: &'a Target,
         observer: &'a Arc<dyn Observer>,
     ) -> Self {
         let mut ask = Ask::get(url.clone(), job.headers.clone());
@@ -75,7 +75,7 @@ impl<'a> Download<'a> {
             engine,
             id,
             job,
-            target,
+            target: None,
             observer,
             ask,
             place: Place::Closed,
@@ -134,16 +134,13 @@ impl<'a> Download<'a> {
 
     /// Looks for what an earlier run left; returns its state when it was fetched in chunks.
     async fn open_earlier(&mut self) -> Result<Option<ResumeState>, ErrorKind> {
-        let (Place::Closed, Target::File(destination), None) =
-            (&self.place, self.target, &self.known)
-        else {
-            return Ok(None);
-        };
+        let (Place::Closed, None) = (&self.place, &self.known) else { return Ok(None) };
         // Without a state there is nothing to resume and nothing is opened: most files are
         // small and never have a partial file at all.
-        if !crate::partial::has_state(destination) {
+        if !crate::partial::has_state(&self.job.destination) {
             return Ok(None);
         }
+        let Target::File(destination) = self.target()? else { return Ok(None) };
         let (destination, url) = (destination.clone(), strip(&self.ask.first));
         let (partial, state) =
             blocking::run(move || Partial::open(&destination, &url)).await?;
@@ -171,6 +168,13 @@ impl<'a> Download<'a> {
         self.place = self.file_place(partial, offset, hasher);
         self.furthest = self.furthest.max(offset);
         Ok(None)
+    }
+
+    fn target(&mut self) -> Result<&Target, ErrorKind> {
+        match self.target {
+            Some(ref target) => Ok(target),
+            None => Ok(self.target.insert(Target::of(&self.job.destination)?)),
+        }
     }
 
     fn file_place(&self, partial: Partial, offset: u64, hasher: Option<Hasher>) -> Place {
@@ -272,12 +276,14 @@ impl<'a> Download<'a> {
         let length = answer.length().map(|rest| offset + rest);
         let resumed_from = offset;
         self.observer.event(self.id, Event::Head { length, resumed_from });
-        let is_file = matches!(self.target, Target::File(_));
         let validator = validator(&answer.headers);
-        match length {
-            Some(length) if is_file && offset == 0 && length <= SMALL_BYTES_MAX => {
-                self.receive_small(answer, length).await
+        if let (Some(length), 0, Place::Closed) = (length, offset, &self.place) {
+            if length <= SMALL_BYTES_MAX {
+                return self.receive_small(answer, length).await;
             }
+        }
+        let is_file = matches!(self.target()?, Target::File(_));
+        match length {
             Some(length) if is_file && offset == 0 && length >= LARGE_BYTES_MIN => {
                 let ranges = validator.is_some() && accepts_ranges(&answer.headers);
                 let open = LargeFile { length, validator, ranges };
@@ -309,13 +315,32 @@ impl<'a> Download<'a> {
             parts.iter().for_each(|part| hasher.update(part));
             check_digest(expected, hasher.finish())?;
         }
-        let Target::File(destination) = self.target else {
-            unreachable!("devices are streamed into")
-        };
         // Small enough to be written in place: the page cache takes it in microseconds, less
         // than handing it to another thread costs.
-        write_small(destination, &parts, self.engine.inner.settings.files.fsync)?;
-        Ok(length)
+        let fsync = self.engine.inner.settings.files.fsync;
+        match write_small(&self.job.destination, &parts, fsync)? {
+            Small::Placed => Ok(length),
+            Small::IsDevice => {
+                self.open_place().await?;
+                for part in parts {
+                    self.push(part).await?;
+                }
+                self.settle().await?;
+                self.finish(length).await
+            }
+        }
+    }
+
+    async fn push(&mut self, chunk: Bytes) -> Result<(), ErrorKind> {
+        let (writer, path) = match &mut self.place {
+            Place::File { partial, writer } => (writer, partial.path()),
+            Place::Device { writer } => (writer, self.job.destination.as_path()),
+            Place::Closed => unreachable!("opened before"),
+        };
+        writer.push(chunk).await.map_err(|source| file_error("write", path, source))?;
+        let position = writer.position();
+        self.reached(position);
+        Ok(())
     }
 
     async fn receive_stream(
@@ -328,14 +353,7 @@ impl<'a> Download<'a> {
         loop {
             let Some(chunk) = answer.chunk().await? else { break };
             self.count(chunk.len());
-            let (writer, path) = match &mut self.place {
-                Place::File { partial, writer } => (writer, partial.path()),
-                Place::Device { writer } => (writer, self.job.destination.as_path()),
-                Place::Closed => unreachable!("opened above"),
-            };
-            writer.push(chunk).await.map_err(|source| file_error("write", path, source))?;
-            let position = writer.position();
-            self.reached(position);
+            self.push(chunk).await?;
         }
         let received = self.settle().await?;
         match length {
@@ -351,7 +369,7 @@ impl<'a> Download<'a> {
             return Ok(());
         }
         let hasher = self.hasher();
-        self.place = match self.target {
+        self.place = match self.target()? {
             Target::File(destination) => {
                 let (destination, url) = (destination.clone(), strip(&self.ask.first));
                 let open = move || {
