@@ -173,10 +173,11 @@ async fn run(
             partial.restart()?;
             let (id, observer) = download.reporter();
             observer.event(id, Event::Restarted { bytes: done });
-            download.forget();
         } else if let Some(state) = shared.current_state() {
             partial.save(&state);
         }
+        // The next attempt goes on from the state that was saved, as a later run would.
+        download.forget();
         return Err(kind);
     }
     finish(download, partial, shared.length).await
