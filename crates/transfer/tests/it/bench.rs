@@ -218,10 +218,6 @@ impl Watch {
         let reached = received.wait_for(|received| *received >= bytes);
         tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap().unwrap();
     }
-
-    pub(crate) fn received(&self) -> u64 {
-        *self.received.borrow()
-    }
 }
 
 impl Observer for Watch {
