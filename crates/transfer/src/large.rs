@@ -147,6 +147,7 @@ async fn run(
     for _ in 0..helpers.min(shared.lock().chunks.missing()) {
         workers.spawn(Arc::clone(&shared).work(None, false));
     }
+    let mut unfinished = Unfinished { shared: &shared, ended: false };
     let mut failure = None;
     while let Some(ended) = workers.join_next().await {
         match ended {
@@ -162,6 +163,7 @@ async fn run(
         }
     }
     workers.shutdown().await;
+    unfinished.ended = true;
     let (is_done, received, done) = {
         let progress = shared.lock();
         (progress.chunks.is_done(), progress.received, progress.chunks.bytes_done())
@@ -181,6 +183,21 @@ async fn run(
         return Err(kind);
     }
     finish(download, partial, shared.length).await
+}
+
+/// Saves the state of a transfer that is dropped, so that the next run goes on from here.
+struct Unfinished<'a> {
+    shared: &'a Shared,
+    ended: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let (false, Some(state)) = (self.ended, self.shared.current_state()) {
+            // As small as the state is, this is quick; without it an older state is there.
+            save_state(&self.shared.state_path, &state);
+        }
+    }
 }
 
 /// Verifies the whole file and gives it its name.
