@@ -45,6 +45,9 @@ pub(crate) const WAYS_HTTP1: [Way; 3] = [Way::Http1, Way::Range, Way::RangeTls];
 /// How long nothing may come. Long enough for a busy machine, short enough for a test.
 pub(crate) const STALL: Duration = Duration::from_millis(700);
 
+/// When a transfer that ought to end counts as hanging.
+const HANG: Duration = Duration::from_secs(30);
+
 impl Way {
     pub(crate) fn origin(self) -> Origin {
         match self {
@@ -156,7 +159,12 @@ impl Bench {
     }
 
     pub(crate) async fn run(&self, job: &Job) -> Result<Receipt, Arc<Error>> {
-        self.engine.fetch(0, job, &silent()).await
+        let observer = silent();
+        let work = self.engine.fetch(0, job, &observer);
+        match tokio::time::timeout(HANG, work).await {
+            Ok(result) => result,
+            Err(_) => panic!("hangs: {:?} {:#?}", self.engine.stats(), self.origin.requests()),
+        }
     }
 
     /// An older file under the final name, which a failure must leave as it is.
