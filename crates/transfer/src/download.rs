@@ -44,6 +44,10 @@ pub(crate) struct Download<'a> {
     /// The furthest position reached in any attempt; only beyond it is progress.
     furthest: u64,
     progressed: bool,
+    /// Whether it began anew once, since the file was replaced or ranges did not work.
+    began_anew: bool,
+    /// Whether the server turned out to ignore ranges.
+    ranges_ignored: bool,
 }
 
 /// Where the bytes go.
@@ -83,12 +87,22 @@ impl<'a> Download<'a> {
             received: 0,
             furthest: 0,
             progressed: false,
+            began_anew: false,
+            ranges_ignored: false,
         }
     }
 
     /// Whether the last attempt brought bytes that no attempt had brought before.
     pub(crate) fn take_progress(&mut self) -> bool {
         std::mem::take(&mut self.progressed)
+    }
+
+    /// Whether a failure means that the whole file is to be asked for from its start, which is
+    /// done once and at once: what was there of another version has been given up.
+    pub(crate) fn begins_anew(&mut self, kind: &ErrorKind) -> bool {
+        self.ranges_ignored |= matches!(kind, ErrorKind::RangeIgnored);
+        matches!(kind, ErrorKind::Changed { .. } | ErrorKind::RangeIgnored)
+            && !std::mem::replace(&mut self.began_anew, true)
     }
 
     pub(crate) fn receipt(&self, bytes: u64, attempts: u32) -> Receipt {
@@ -187,21 +201,27 @@ impl<'a> Download<'a> {
         self.job.check.map(|check| Hasher::new(check.algorithm()))
     }
 
-    /// Waits for writes of a broken attempt; returns the position reached. Bytes that cannot be
-    /// resumed are given up.
+    /// What a broken attempt leaves to go on from; returns the position reached. Bytes that
+    /// cannot be resumed are given up.
     async fn settle(&mut self) -> Result<u64, ErrorKind> {
+        let position = self.flush().await?;
+        let resumable = self.known.as_ref().is_some_and(|known| position <= known.length);
+        if position > 0 && !resumable {
+            self.restart().await?;
+            return Ok(0);
+        }
+        Ok(position)
+    }
+
+    /// Waits until everything received is written; returns the position reached.
+    async fn flush(&mut self) -> Result<u64, ErrorKind> {
         let (writer, path) = match &mut self.place {
             Place::Closed => return Ok(0),
             Place::File { partial, writer } => (writer, partial.path().to_owned()),
             Place::Device { writer } => (writer, self.job.destination.clone()),
         };
         writer.settle().await.map_err(|source| file_error("write", &path, source))?;
-        let position = writer.position();
-        if position > 0 && self.known.is_none() {
-            self.restart().await?;
-            return Ok(0);
-        }
-        Ok(position)
+        Ok(writer.position())
     }
 
     /// Gives up what came so far.
@@ -273,7 +293,11 @@ impl<'a> Download<'a> {
     }
 
     async fn receive(&mut self, answer: Answer, offset: u64) -> Result<u64, ErrorKind> {
-        let length = answer.length().map(|rest| offset + rest);
+        // Of a file that is known, all has to come, however much of it this answer carries.
+        let length = match &self.known {
+            Some(known) if offset > 0 => Some(known.length),
+            _ => answer.length(),
+        };
         let resumed_from = offset;
         self.observer.event(self.id, Event::Head { length, resumed_from });
         let validator = validator(&answer.headers);
@@ -285,6 +309,7 @@ impl<'a> Download<'a> {
         let is_file = matches!(self.target()?, Target::File(_));
         match length {
             Some(length) if is_file && offset == 0 && length >= LARGE_BYTES_MIN => {
+                let validator = validator.filter(|_| !self.ranges_ignored);
                 let ranges = validator.is_some() && accepts_ranges(&answer.headers);
                 let open = LargeFile { length, validator, ranges };
                 Box::pin(large::begin(self, answer, open)).await
@@ -355,7 +380,7 @@ impl<'a> Download<'a> {
             self.count(chunk.len());
             self.push(chunk).await?;
         }
-        let received = self.settle().await?;
+        let received = self.flush().await?;
         match length {
             Some(expected) if expected != received => {
                 Err(ErrorKind::Length { expected, received })
@@ -472,7 +497,7 @@ impl Download<'_> {
         self.reached(done);
     }
 
-    /// Forgets the resumed state after it proved stale.
+    /// Forgets what is known of the file, so that the next attempt looks at what is on disk.
     pub(crate) fn forget(&mut self) {
         self.known = None;
     }

@@ -120,6 +120,9 @@ impl Engine {
                 Ok(bytes) => return Ok(download.receipt(bytes, retrier.attempts)),
                 Err(kind) => kind,
             };
+            if download.begins_anew(&kind) {
+                continue;
+            }
             let progressed = download.take_progress();
             let attempt = retrier.attempts;
             let planned = match retrier.next(url, kind, progressed) {

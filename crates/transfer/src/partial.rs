@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use trunkline_proto::digest::{Algorithm, Hasher};
@@ -17,6 +18,13 @@ pub const RESUMABLE_BYTES_MIN: u64 = 1 << 20;
 
 /// The format of the state file; another number is ignored.
 const STATE_VERSION: u32 = 1;
+
+/// How long a lock is waited for: a transfer that was just stopped in this process holds it until
+/// its last write has ended.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
+
+/// How often a lock that is waited for is tried.
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Longest file name that common file systems take, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -285,6 +293,7 @@ fn beside(destination: &Path, suffix: &str) -> PathBuf {
 /// Opens and locks the partial file. Between opening and locking, another process may have
 /// finished and renamed it: then the lock is on the finished file and must not be used.
 fn open_locked(path: &Path, destination: &Path) -> Result<File, ErrorKind> {
+    let asked = Instant::now();
     loop {
         let file = OpenOptions::new()
             .read(true)
@@ -295,6 +304,10 @@ fn open_locked(path: &Path, destination: &Path) -> Result<File, ErrorKind> {
             .map_err(|source| file_error("write", path, source))?;
         match file.try_lock() {
             Ok(()) => {}
+            Err(TryLockError::WouldBlock) if asked.elapsed() < LOCK_WAIT => {
+                std::thread::sleep(LOCK_INTERVAL);
+                continue;
+            }
             Err(TryLockError::WouldBlock) => {
                 return Err(ErrorKind::Busy { path: destination.to_owned() });
             }
