@@ -19,3 +19,4 @@ mod judge; // nginx
 mod lists; // the three forms, standard input, long ones
 mod network; // connections, versions, proxies, names, certificates
 mod reports; // summary, --stats, progress, --help
+mod tour; // trunkline tour
