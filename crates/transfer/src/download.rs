@@ -1,6 +1,6 @@
 //! One file's way from its origin to its destination, over all attempts.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -363,14 +363,10 @@ impl<'a> Download<'a> {
                 };
                 self.file_place(blocking::run(open).await?, 0, hasher)
             }
-            Target::Device(path) => {
-                let path = path.clone();
-                let open = move || {
-                    let file = OpenOptions::new().write(true).open(&path);
-                    file.map_err(|source| file_error("write", &path, source))
-                };
-                let file: File = blocking::run(open).await?;
-                Place::Device { writer: Writer::device(Arc::new(file), hasher) }
+            Target::Device(device) => {
+                let device = device.clone();
+                let file = blocking::run(move || device.open()).await?;
+                Place::Device { writer: Writer::device(file, hasher) }
             }
         };
         Ok(())

@@ -75,7 +75,7 @@ impl Engine {
     ) -> Result<Receipt, Error> {
         let fail = |kind| Error::new(&job.url, kind, 1);
         // One stat: cheaper in place than a trip to another thread.
-        let target = Target::of(&job.destination).map_err(fail)?;
+        let target = Target::of(job).map_err(fail)?;
         if job.existing == Existing::Keep {
             if let Target::File(path) = &target {
                 if let Some(bytes) = self.is_complete(job, path).await.map_err(fail)? {

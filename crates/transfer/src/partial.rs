@@ -10,6 +10,7 @@ use trunkline_proto::digest::{Algorithm, Hasher};
 use url::Url;
 
 use crate::error::ErrorKind;
+use crate::plan::Job;
 
 /// Files below this size are begun anew rather than resumed in a later run: what is saved would
 /// cost more than fetching it.
@@ -202,12 +203,36 @@ pub(crate) enum Target {
     /// Nothing or a regular file: written beside it and renamed.
     File(PathBuf),
     /// A device or pipe: written into.
-    Device(PathBuf),
+    Device(Device),
+}
+
+/// A place that is written into as it is, without a partial file.
+#[derive(Clone)]
+pub(crate) enum Device {
+    Named(PathBuf),
+    Open(Arc<File>),
+}
+
+impl Device {
+    /// Blocks: a named pipe waits for its reader.
+    pub(crate) fn open(&self) -> Result<Arc<File>, ErrorKind> {
+        match self {
+            Self::Open(file) => Ok(Arc::clone(file)),
+            Self::Named(path) => {
+                let file = OpenOptions::new().write(true).open(path);
+                file.map(Arc::new).map_err(|source| file_error("write", path, source))
+            }
+        }
+    }
 }
 
 impl Target {
     /// Looks at the destination; a link to a file stands for that file.
-    pub(crate) fn of(destination: &Path) -> Result<Self, ErrorKind> {
+    pub(crate) fn of(job: &Job) -> Result<Self, ErrorKind> {
+        if let Some(file) = &job.output {
+            return Ok(Self::Device(Device::Open(Arc::clone(file))));
+        }
+        let destination = &job.destination;
         let Ok(metadata) = fs::metadata(destination) else {
             return Ok(Self::File(destination.to_owned()));
         };
@@ -215,7 +240,7 @@ impl Target {
             return Err(file_error("write", destination, io::ErrorKind::IsADirectory.into()));
         }
         if !metadata.is_file() {
-            return Ok(Self::Device(destination.to_owned()));
+            return Ok(Self::Device(Device::Named(destination.to_owned())));
         }
         let is_link = fs::symlink_metadata(destination).is_ok_and(|m| m.is_symlink());
         let real = if is_link { fs::canonicalize(destination).ok() } else { None };
