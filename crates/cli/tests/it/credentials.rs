@@ -1,6 +1,4 @@
-use trunkline_testkit::{
-    Authority, ConnectProxy, Fault, Origin, Resource, TokenIssuer, bytes,
-};
+use trunkline_testkit::{Authority, ConnectProxy, Fault, Origin, Resource, TokenIssuer, bytes};
 
 use crate::scene::{Invocation, Scene, body, fill};
 
@@ -140,8 +138,14 @@ fn a_client_certificate_is_shown() {
 
 /// Everything that must never be shown, as it is and as it goes over the wire.
 const SECRETS: [&str; 8] = [
-    "hush!", "hush%21", "bWU6aHVzaCE=", "header-secret", "token-secret", "proxy-secret",
-    "signature-secret", "cHJveHk6cHJveHktc2VjcmV0",
+    "hush!",
+    "hush%21",
+    "bWU6aHVzaCE=",
+    "header-secret",
+    "token-secret",
+    "proxy-secret",
+    "signature-secret",
+    "cHJveHk6cHJveHktc2VjcmV0",
 ];
 
 fn assert_silent(get: Invocation, code: i32) {

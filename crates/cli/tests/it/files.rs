@@ -69,7 +69,12 @@ fn what_is_complete_is_not_fetched_again() {
         "{}{}{}{}\n{}\n",
         origin.url("/f0"),
         sum(0),
-        list(&origin, 4).lines().skip(1).take(1).map(|line| format!("{line}\n")).collect::<String>(),
+        list(&origin, 4)
+            .lines()
+            .skip(1)
+            .take(1)
+            .map(|line| format!("{line}\n"))
+            .collect::<String>(),
         origin.url("/f2"),
         origin.url("/f3")
     );

@@ -15,7 +15,10 @@ fn nginx_counts_at_most_six_connections_for_150_files() {
     let lines: String = (0..150)
         .map(|number| {
             let sum = sha256_hex(&body(number));
-            format!("{}\tf{number}\tsha256:{sum}\n", nginx.put(&format!("f{number}"), &body(number)))
+            format!(
+                "{}\tf{number}\tsha256:{sum}\n",
+                nginx.put(&format!("f{number}"), &body(number))
+            )
         })
         .collect();
     scene.get(&["-i", "-", "-d", "out", "--cacert", &ca]).input(lines).succeed();

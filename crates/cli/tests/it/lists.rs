@@ -10,7 +10,8 @@ fn our_own_form_names_destinations_and_checksums() {
     fill(&origin, 3);
     let url = |number| origin.url(&format!("/f{number}"));
     let sum = sha256_hex(&body(2));
-    let text = format!("# three\n\n{}\n{}\tsub/one\n{}\ttwo\tsha256:{sum}\n", url(0), url(1), url(2));
+    let text =
+        format!("# three\n\n{}\n{}\tsub/one\n{}\ttwo\tsha256:{sum}\n", url(0), url(1), url(2));
     scene.write("list", text);
     scene.get(&["-i", "list", "-d", "out"]).succeed();
     assert_eq!(scene.names("out"), ["f0", "sub", "two"]);
@@ -106,9 +107,8 @@ fn a_long_list_takes_less_than_100_mb() {
     const MEMORY_KB_MAX: u64 = 100_000;
     let scene = Scene::new();
     let source = scene.write("source", "small\n");
-    let lines: String = (0..LINES)
-        .map(|number| format!("file://{source}\t{}/{number}\n", number / 1000))
-        .collect();
+    let lines: String =
+        (0..LINES).map(|number| format!("file://{source}\t{}/{number}\n", number / 1000)).collect();
     scene.write("list", lines);
     let mut peak_kb = 0;
     let running = scene.get(&["-i", "list", "-d", "out"]).start();

@@ -75,10 +75,7 @@ fn a_private_ca_is_taken_from_flag_or_environment_in_this_order() {
     let folder = folder.to_str().unwrap();
     let url = origin.url("/f0");
     let get = |flags: &[&str]| scene.get(&["--retry", "0", &url]).args(flags);
-    get(&["--cacert", &right])
-        .env("CURL_CA_BUNDLE", &wrong)
-        .env("SSL_CERT_FILE", &wrong)
-        .succeed();
+    get(&["--cacert", &right]).env("CURL_CA_BUNDLE", &wrong).env("SSL_CERT_FILE", &wrong).succeed();
     get(&["--cacert", &wrong]).env("CURL_CA_BUNDLE", &right).fail(4);
     get(&["--capath", folder]).succeed();
     get(&[]).env("CURL_CA_BUNDLE", &right).env("SSL_CERT_FILE", &wrong).succeed();

@@ -33,7 +33,8 @@ fn stats_show_how_few_connections_there_were() {
     let (origin, scene) = (Origin::https(), Scene::new());
     fill(&origin, 10);
     let ca = scene.ca(&origin);
-    let ran = scene.get(&["--stats", "-i", "-", "--cacert", &ca]).input(list(&origin, 10)).succeed();
+    let ran =
+        scene.get(&["--stats", "-i", "-", "--cacert", &ca]).input(list(&origin, 10)).succeed();
     let line = format!(
         "{}: connections 1 (at most 1 at once), TLS handshakes 1 full and 0 resumed, \
          failed connects 0, requests 10, received ",
