@@ -82,10 +82,10 @@ impl View {
 
 impl Observer for View {
     fn event(&self, job: JobId, event: Event<'_>) {
-        if self.json {
-            if let Some(value) = json::event(job, &event) {
-                json::line(&value);
-            }
+        if self.json
+            && let Some(value) = json::event(job, &event)
+        {
+            json::line(&value);
         }
         if let Event::Failed { error } = &event {
             self.say(&error.to_string());
