@@ -129,9 +129,10 @@ fn a_client_certificate_is_shown() {
     let get = |flags: &[&str]| scene.get(&["--cacert", &ca, "--retry", "0", &url]).args(flags);
     get(&["--cert", &both]).succeed();
     get(&["--cert", &chain, "--key", &key]).succeed();
-    // TLS 1.3 tells of a missing certificate only after the handshake: how that is classed is not
-    // promised, that it ends is.
-    assert_ne!(get(&[]).run().code(), 0);
+    // TLS 1.3 tells of a missing certificate only after the handshake, and the word may be lost
+    // when the connection is closed on it.
+    assert!(matches!(get(&[]).run().code(), 3 | 4));
+    assert!(matches!(get(&[&origin.url("/other")]).run().code(), 3 | 4), "over HTTP/2");
     get(&["--cert", "no-such-file"]).fail(2);
     assert!(origin.connection_records()[0].client_certificate);
 }
