@@ -136,8 +136,13 @@ impl OriginPool {
             let mut state = self.lock();
             // Dials are decided before the queue is served: work that spreads over more
             // connections than there are is exactly what justifies one.
-            let lanes = state.decide_dials(Instant::now());
-            (state.assign(), lanes)
+            let now = Instant::now();
+            let mut lanes = state.decide_dials(now);
+            let grants = state.assign();
+            // Serving finds connections that closed meanwhile: whoever still waits must not
+            // count on them.
+            lanes.extend(state.decide_dials(now));
+            (grants, lanes)
         };
         self.hand_out(grants);
         for lane in lanes {
@@ -203,13 +208,13 @@ impl OriginPool {
         }
         match dialled.connection {
             Connection::Http1(connection) => {
-                state.add_http1(Held { connection, _permit: permit }, now);
+                state.add_http1(Held { connection, fresh: true, _permit: permit }, now);
             }
             Connection::Http2(connection) => {
-                state.add_http2(Held { connection, _permit: permit }, now);
+                state.add_http2(Held { connection, fresh: true, _permit: permit }, now);
             }
             Connection::Range(connection) => {
-                state.add_range(Held { connection, _permit: permit }, now);
+                state.add_range(Held { connection, fresh: true, _permit: permit }, now);
             }
         }
         let open = state.open() as u64;

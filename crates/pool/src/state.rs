@@ -19,6 +19,9 @@ use crate::policy::{Snapshot, dials, streams_share};
 #[derive(Debug)]
 pub(crate) struct Held<T> {
     pub(crate) connection: T,
+    /// Never used so far. One that is dead on arrival is handed out all the same: its request
+    /// tells why, where dialling anew would go on for ever.
+    pub(crate) fresh: bool,
     pub(crate) _permit: Permit,
 }
 
@@ -33,6 +36,12 @@ pub(crate) struct Shared {
     /// Takes no new stream; closed when the last one ends.
     draining: bool,
     idle_since: Instant,
+}
+
+impl Shared {
+    fn takes_streams(&self) -> bool {
+        !self.draining && (self.held.fresh || !self.held.connection.is_closed())
+    }
 }
 
 /// What a request of the object lane gets.
@@ -121,7 +130,7 @@ impl State {
     }
 
     fn live_shared(&self) -> impl Iterator<Item = &Shared> {
-        self.shared.iter().filter(|shared| !shared.draining)
+        self.shared.iter().filter(|shared| shared.takes_streams())
     }
 
     fn streams(&self) -> usize {
@@ -158,10 +167,11 @@ impl State {
 
     /// A connection of the object lane that can carry a request at once.
     pub(crate) fn take_object(&mut self) -> Option<Slot> {
-        while let Some(held) = self.http1.pop() {
-            if held.connection.is_closed() {
+        while let Some(mut held) = self.http1.pop() {
+            if held.connection.is_closed() && !held.fresh {
                 continue;
             }
+            held.fresh = false;
             self.http1_leased += 1;
             return Some(Slot::Http1(held));
         }
@@ -170,7 +180,7 @@ impl State {
         let shared = self
             .shared
             .iter_mut()
-            .filter(|shared| !shared.draining && !shared.held.connection.is_closed())
+            .filter(|shared| shared.takes_streams())
             .min_by_key(|shared| shared.streams)?;
         let streams_max = shared.held.connection.streams_max();
         let streams_max = streams_max.min(shared.streams_max).max(1);
@@ -178,15 +188,17 @@ impl State {
             return None;
         }
         shared.streams += 1;
+        shared.held.fresh = false;
         Some(Slot::Http2 { id: shared.id, connection: shared.held.connection.clone() })
     }
 
     /// An idle connection of the range lane that is still good.
     pub(crate) fn take_range(&mut self) -> Option<Held<Box<RangeConnection>>> {
         while let Some(mut held) = self.ranges.pop() {
-            if held.connection.is_stale() {
+            if !held.fresh && held.connection.is_stale() {
                 continue;
             }
+            held.fresh = false;
             self.ranges_leased += 1;
             return Some(held);
         }
@@ -199,6 +211,7 @@ impl State {
             return Vec::new();
         }
         self.recover_cap(now);
+        self.shared.retain(|shared| shared.streams > 0 || shared.takes_streams());
         self.make_room();
         let objects = dials(&Snapshot {
             http2: self.http2,

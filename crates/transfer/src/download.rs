@@ -1,6 +1,6 @@
 //! One file's way from its origin to its destination, over all attempts.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -187,7 +187,7 @@ impl<'a> Download<'a> {
     fn target(&mut self) -> Result<&Target, ErrorKind> {
         match self.target {
             Some(ref target) => Ok(target),
-            None => Ok(self.target.insert(Target::of(&self.job.destination)?)),
+            None => Ok(self.target.insert(Target::of(self.job)?)),
         }
     }
 
@@ -343,7 +343,7 @@ impl<'a> Download<'a> {
         // Small enough to be written in place: the page cache takes it in microseconds, less
         // than handing it to another thread costs.
         let fsync = self.engine.inner.settings.files.fsync;
-        match write_small(&self.job.destination, &parts, fsync)? {
+        match write_small(self.job, &parts, fsync)? {
             Small::Placed => Ok(length),
             Small::IsDevice => {
                 self.open_place().await?;
@@ -406,14 +406,10 @@ impl<'a> Download<'a> {
                 };
                 self.file_place(blocking::run(open).await?, 0, hasher)
             }
-            Target::Device(path) => {
-                let path = path.clone();
-                let open = move || {
-                    let file = OpenOptions::new().write(true).open(&path);
-                    file.map_err(|source| file_error("write", &path, source))
-                };
-                let file: File = blocking::run(open).await?;
-                Place::Device { writer: Writer::device(Arc::new(file), hasher) }
+            Target::Device(device) => {
+                let device = device.clone();
+                let file = blocking::run(move || device.open()).await?;
+                Place::Device { writer: Writer::device(file, hasher) }
             }
         };
         Ok(())

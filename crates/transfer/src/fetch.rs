@@ -78,7 +78,7 @@ impl Engine {
     ) -> Result<Receipt, Error> {
         let fail = |kind| Error::new(&job.url, kind, 1);
         if job.existing == Existing::Keep {
-            if let Target::File(path) = Target::of(&job.destination).map_err(fail)? {
+            if let Target::File(path) = Target::of(job).map_err(fail)? {
                 let complete = Box::pin(self.is_complete(job, &path)).await.map_err(fail)?;
                 if let Some(bytes) = complete {
                     return Ok(unchanged(bytes));
