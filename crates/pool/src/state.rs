@@ -199,6 +199,7 @@ impl State {
             return Vec::new();
         }
         self.recover_cap(now);
+        self.prune(now);
         self.make_room();
         let objects = dials(&Snapshot {
             http2: self.http2,
@@ -225,6 +226,19 @@ impl State {
         let mut lanes = vec![Lane::Object; objects];
         lanes.resize(objects + ranges, Lane::Range);
         lanes
+    }
+
+    /// Removes what the peer has closed where somebody waits: a dead connection must not count as
+    /// one that will serve the queue.
+    fn prune(&mut self, now: Instant) {
+        let never = std::time::Duration::MAX;
+        if !self.waiting_objects.is_empty() {
+            drop(self.http1.expire(now, never, |held| held.connection.is_closed()));
+            self.shared.retain(|shared| !shared.held.connection.is_closed());
+        }
+        if !self.waiting_ranges.is_empty() {
+            drop(self.ranges.expire(now, never, |held| held.connection.is_stale()));
+        }
     }
 
     /// Lets a lane that has nothing in when the other holds every place.
