@@ -59,10 +59,7 @@ async fn wrong_credentials_are_not_tried_again() {
         let _ = bench.origin.script("/file").also(Fault::RequireAuthorization(BASIC.to_owned()));
         assert_kind!(
             bench.get().await,
-            ErrorKind::Authentication {
-                status: StatusCode::UNAUTHORIZED,
-                had_credentials: true
-            }
+            ErrorKind::Authentication { status: StatusCode::UNAUTHORIZED, had_credentials: true }
         );
         assert_eq!(bench.origin.counters().requests, 1);
         bench.assert_older_alone();
@@ -96,8 +93,7 @@ fn tokens(way: Way, secret: &str, expires_in_s: u64) -> Tokens {
         origin.put(&format!("/many/{n}"), Resource::new(bytes(n, SMALL)));
     }
     let endpoint = origin.url("/token").parse().unwrap();
-    let source =
-        TokenSource::new(endpoint, "client".to_owned(), Secret::new(secret), None);
+    let source = TokenSource::new(endpoint, "client".to_owned(), Secret::new(secret), None);
     let bench = Bench::at(origin, way.lane(), |settings| {
         settings.identity.auth = Auth::OAuth2(Arc::new(source));
     });
@@ -228,8 +224,7 @@ async fn one_engine_serves_two_origins_with_their_own_credentials() {
     let _ = other.script("/file").also(Fault::RequireAuthorization("Bearer token".to_owned()));
     let configure = |engine: &Engine, url: &str, auth: Auth| {
         let origin = trunkline_transport::Origin::from_url(&url.parse().unwrap()).unwrap();
-        let profile =
-            trunkline_transfer::OriginProfile { auth: Some(auth), ..Default::default() };
+        let profile = trunkline_transfer::OriginProfile { auth: Some(auth), ..Default::default() };
         engine.configure(origin, profile);
     };
     configure(&bench.engine, &bench.origin.url("/"), basic());

@@ -210,8 +210,7 @@ async fn a_certificate_that_expired_or_is_of_another_host_is_refused() {
 #[tokio::test]
 async fn a_rate_limit_is_kept() {
     for way in WAYS {
-        let bench =
-            Bench::with(way, |settings| settings.rate_bytes_per_second = Some(1_000_000));
+        let bench = Bench::with(way, |settings| settings.rate_bytes_per_second = Some(1_000_000));
         let body = bytes(5, 1_000_000);
         bench.put(&body);
         let started = Instant::now();

@@ -158,10 +158,8 @@ async fn a_file_that_shrinks_while_it_is_sent_is_a_local_error_and_never_a_short
             let bench = Bench::new(way);
             let payload = Payload::Stream(Arc::new(Liar(bytes(6, length))));
             let result = send(&bench, Method::PUT, payload).await;
-            let error = assert_kind!(
-                result,
-                ErrorKind::Connection(transport::Error::RequestBody(_))
-            );
+            let error =
+                assert_kind!(result, ErrorKind::Connection(transport::Error::RequestBody(_)));
             assert_eq!(error.attempts, 1, "{way:?}");
             assert!(bench.origin.uploads().is_empty(), "{way:?}");
         }
