@@ -19,7 +19,7 @@ use crate::fetch::hash_up_to;
 use crate::head::{accepts_ranges, check_identity, check_range, check_unchanged, validator};
 use crate::large::{self, LARGE_BYTES_MIN, LargeFile};
 use crate::partial::{
-    Partial, RESUMABLE_BYTES_MIN, ResumeState, Target, file_error, write_small,
+    Partial, RESUMABLE_BYTES_MIN, ResumeState, Small, Target, file_error, write_small,
 };
 use crate::plan::Job;
 use crate::writer::Writer;
@@ -32,7 +32,8 @@ pub(crate) struct Download<'a> {
     engine: &'a Engine,
     id: JobId,
     job: &'a Job,
-    target: &'a Target,
+    /// What stands at the destination, once that matters.
+    target: Option<Target>,
     observer: &'a Arc<dyn Observer>,
     ask: Ask,
     place: Place,
@@ -69,7 +70,6 @@ impl<'a> Download<'a> {
         id: JobId,
         job: &'a Job,
         url: &Url,
-        target: &'a Target,
         observer: &'a Arc<dyn Observer>,
     ) -> Self {
         let mut ask = Ask::get(url.clone(), job.headers.clone());
@@ -79,7 +79,7 @@ impl<'a> Download<'a> {
             engine,
             id,
             job,
-            target,
+            target: None,
             observer,
             ask,
             place: Place::Closed,
@@ -127,7 +127,7 @@ impl<'a> Download<'a> {
     /// One attempt; returns the file's size.
     pub(crate) async fn attempt(&mut self) -> Result<u64, ErrorKind> {
         if let Some(state) = self.open_earlier().await? {
-            return large::resume(self, state).await;
+            return Box::pin(large::resume(self, state)).await;
         }
         let offset = self.settle().await?;
         self.ask.range = None;
@@ -148,31 +148,28 @@ impl<'a> Download<'a> {
 
     /// Looks for what an earlier run left; returns its state when it was fetched in chunks.
     async fn open_earlier(&mut self) -> Result<Option<ResumeState>, ErrorKind> {
-        let (Place::Closed, Target::File(destination), None) =
-            (&self.place, self.target, &self.known)
-        else {
-            return Ok(None);
-        };
+        let (Place::Closed, None) = (&self.place, &self.known) else { return Ok(None) };
         // Without a state there is nothing to resume and nothing is opened: most files are
         // small and never have a partial file at all.
-        if !crate::partial::has_state(destination) {
+        if !crate::partial::has_state(&self.job.destination) {
             return Ok(None);
         }
+        let Target::File(destination) = self.target()? else { return Ok(None) };
         let (destination, url) = (destination.clone(), strip(&self.ask.first));
         let (partial, state) =
             blocking::run(move || Partial::open(&destination, &url)).await?;
         let Some(state) = state else {
-            self.place = file_place(partial, 0, self.hasher());
+            self.place = self.file_place(partial, 0, self.hasher());
             return Ok(None);
         };
         let Ok(validator) = state.validator.parse::<Validator>() else {
-            self.place = file_place(partial, 0, self.hasher());
+            self.place = self.file_place(partial, 0, self.hasher());
             return self.restart().await.map(|()| None);
         };
         let length = state.length;
         self.known = Some(Known { length, validator });
         if state.done.is_some() {
-            self.place = file_place(partial, 0, None);
+            self.place = self.file_place(partial, 0, None);
             return Ok(Some(state));
         }
         let hasher = self.hasher();
@@ -182,9 +179,22 @@ impl<'a> Download<'a> {
             hash_prefix(&file, length, hasher).map_err(|source| file_error("read", &path, source))
         })
         .await?;
-        self.place = file_place(partial, offset, hasher);
+        self.place = self.file_place(partial, offset, hasher);
         self.furthest = self.furthest.max(offset);
         Ok(None)
+    }
+
+    fn target(&mut self) -> Result<&Target, ErrorKind> {
+        match self.target {
+            Some(ref target) => Ok(target),
+            None => Ok(self.target.insert(Target::of(&self.job.destination)?)),
+        }
+    }
+
+    fn file_place(&self, partial: Partial, offset: u64, hasher: Option<Hasher>) -> Place {
+        let in_place = self.engine.inner.settings.files.write_in_place;
+        let writer = Writer::new(Arc::clone(partial.file()), offset, hasher, in_place);
+        Place::File { partial, writer }
     }
 
     fn hasher(&self) -> Option<Hasher> {
@@ -227,7 +237,7 @@ impl<'a> Download<'a> {
                     Ok(partial)
                 })
                 .await?;
-                self.place = file_place(partial, 0, self.hasher());
+                self.place = self.file_place(partial, 0, self.hasher());
                 self.observer.event(self.id, Event::Restarted { bytes });
             }
             Place::Device { writer } if writer.position() == 0 => {
@@ -290,24 +300,26 @@ impl<'a> Download<'a> {
         };
         let resumed_from = offset;
         self.observer.event(self.id, Event::Head { length, resumed_from });
-        let is_file = matches!(self.target, Target::File(_));
         let validator = validator(&answer.headers);
-        match length {
-            Some(length) if is_file && offset == 0 && length <= SMALL_BYTES_MAX => {
-                self.receive_small(answer, length).await
+        if let (Some(length), 0, Place::Closed) = (length, offset, &self.place) {
+            if length <= SMALL_BYTES_MAX {
+                return self.receive_small(answer, length).await;
             }
+        }
+        let is_file = matches!(self.target()?, Target::File(_));
+        match length {
             Some(length) if is_file && offset == 0 && length >= LARGE_BYTES_MIN => {
                 let validator = validator.filter(|_| !self.ranges_ignored);
                 let ranges = validator.is_some() && accepts_ranges(&answer.headers);
                 let open = LargeFile { length, validator, ranges };
-                large::begin(self, answer, open).await
+                Box::pin(large::begin(self, answer, open)).await
             }
             _ => {
                 if offset == 0 {
                     self.known =
                         length.zip(validator).map(|(length, validator)| Known { length, validator });
                 }
-                self.receive_stream(answer, length).await
+                Box::pin(self.receive_stream(answer, length)).await
             }
         }
     }
@@ -328,13 +340,32 @@ impl<'a> Download<'a> {
             parts.iter().for_each(|part| hasher.update(part));
             check_digest(expected, hasher.finish())?;
         }
-        let Target::File(destination) = self.target else {
-            unreachable!("devices are streamed into")
-        };
         // Small enough to be written in place: the page cache takes it in microseconds, less
         // than handing it to another thread costs.
-        write_small(destination, &parts, self.engine.inner.settings.fsync)?;
-        Ok(length)
+        let fsync = self.engine.inner.settings.files.fsync;
+        match write_small(&self.job.destination, &parts, fsync)? {
+            Small::Placed => Ok(length),
+            Small::IsDevice => {
+                self.open_place().await?;
+                for part in parts {
+                    self.push(part).await?;
+                }
+                self.settle().await?;
+                self.finish(length).await
+            }
+        }
+    }
+
+    async fn push(&mut self, chunk: Bytes) -> Result<(), ErrorKind> {
+        let (writer, path) = match &mut self.place {
+            Place::File { partial, writer } => (writer, partial.path()),
+            Place::Device { writer } => (writer, self.job.destination.as_path()),
+            Place::Closed => unreachable!("opened before"),
+        };
+        writer.push(chunk).await.map_err(|source| file_error("write", path, source))?;
+        let position = writer.position();
+        self.reached(position);
+        Ok(())
     }
 
     async fn receive_stream(
@@ -347,14 +378,7 @@ impl<'a> Download<'a> {
         loop {
             let Some(chunk) = answer.chunk().await? else { break };
             self.count(chunk.len());
-            let (writer, path) = match &mut self.place {
-                Place::File { partial, writer } => (writer, partial.path()),
-                Place::Device { writer } => (writer, self.job.destination.as_path()),
-                Place::Closed => unreachable!("opened above"),
-            };
-            writer.push(chunk).await.map_err(|source| file_error("write", path, source))?;
-            let position = writer.position();
-            self.reached(position);
+            self.push(chunk).await?;
         }
         let received = self.flush().await?;
         match length {
@@ -370,7 +394,7 @@ impl<'a> Download<'a> {
             return Ok(());
         }
         let hasher = self.hasher();
-        self.place = match self.target {
+        self.place = match self.target()? {
             Target::File(destination) => {
                 let (destination, url) = (destination.clone(), strip(&self.ask.first));
                 let open = move || {
@@ -380,7 +404,7 @@ impl<'a> Download<'a> {
                     }
                     Ok(partial)
                 };
-                file_place(blocking::run(open).await?, 0, hasher)
+                self.file_place(blocking::run(open).await?, 0, hasher)
             }
             Target::Device(path) => {
                 let path = path.clone();
@@ -420,7 +444,7 @@ impl<'a> Download<'a> {
                     return Err(wrong);
                 }
                 drop(writer);
-                let fsync = self.engine.inner.settings.fsync;
+                let fsync = self.engine.inner.settings.files.fsync;
                 blocking::run(move || partial.commit(fsync)).await?;
             }
         }
@@ -477,11 +501,6 @@ impl Download<'_> {
     pub(crate) fn forget(&mut self) {
         self.known = None;
     }
-}
-
-fn file_place(partial: Partial, offset: u64, hasher: Option<Hasher>) -> Place {
-    let writer = Writer::new(Arc::clone(partial.file()), offset, hasher);
-    Place::File { partial, writer }
 }
 
 /// Feeds what an earlier run left to the hasher; returns how much that is, never more than the

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::mpsc;
-use trunkline_transfer::{Engine, Job, Report};
+use trunkline_transfer::{Engine, Files, Job, Report};
 
 use crate::commands::get_list::{self, ListProblem, Planner};
 use crate::environment::Environment;
@@ -41,8 +41,9 @@ pub(crate) fn main(args: GetArgs) -> Result<Exit, GetError> {
     check(&args)?;
     let environment = Environment::read();
     let mut settings = settings::engine(&args.network, &environment)?;
-    settings.fsync = args.fsync;
-    let time_max = args.max_time.map(|value| settings::seconds("max-time", value)).transpose()?;
+    settings.files = Files { fsync: args.fsync, write_in_place: true };
+    let time_max =
+        args.max_time.map(|value| settings::seconds("max-time", value)).transpose()?;
     if let Some(folder) = &args.directory {
         std::fs::create_dir_all(folder)
             .map_err(|source| GetError::Folder { path: folder.clone(), source })?;

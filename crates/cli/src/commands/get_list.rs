@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use http::HeaderMap;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use trunkline_proto::file_name;
-use trunkline_proto::list::{Entry, ListError, ListParser};
+use trunkline_proto::list::{Entry, LINE_BYTES_MAX, ListError, ListParser};
 use trunkline_transfer::{Existing, Job, SafeUrl};
 use url::Url;
 
@@ -30,8 +30,8 @@ pub(crate) enum ListProblem {
     Duplicate { line: usize, url: SafeUrl, path: PathBuf },
     #[error("{}cannot make the folder `{}`: {source}", At(*line), path.display())]
     Folder { line: usize, path: PathBuf, source: io::Error },
-    #[error("{}`{text}` is no header; write `Name: value`", At(*line))]
-    Header { line: usize, text: String },
+    #[error("{}a header is not valid; write `Name: value`", At(*line))]
+    Header { line: usize },
 }
 
 /// `line 7: ` for a list, nothing for the command line.
@@ -83,11 +83,7 @@ impl Planner {
         let destination = self.destination(entry, &url);
         let is_new = self.taken.insert(self.hasher.hash_one(&destination));
         if !is_new {
-            return Err(ListProblem::Duplicate {
-                line,
-                url: SafeUrl::new(&url),
-                path: destination,
-            });
+            return Err(ListProblem::Duplicate { line, url: SafeUrl::new(&url), path: destination });
         }
         self.make_folder(&destination, line)?;
         let mut job = Job::new(url, destination);
@@ -97,7 +93,7 @@ impl Planner {
         let mut headers = HeaderMap::new();
         for text in entry.headers.iter() {
             add_header(&mut headers, text)
-                .map_err(|_| ListProblem::Header { line, text: text.clone() })?;
+                .map_err(|_| ListProblem::Header { line })?;
         }
         job.headers = headers;
         job.check = entry.checksum;
@@ -240,7 +236,7 @@ fn read_list(path: &Path, planner: &mut Planner, batches: &mut Batches<'_>) {
     let mut line = Vec::new();
     loop {
         line.clear();
-        match lines.read_until(b'\n', &mut line) {
+        match read_line(&mut lines, &mut line) {
             Ok(0) => break,
             Ok(_) => {}
             Err(source) => {
@@ -269,4 +265,14 @@ fn read_list(path: &Path, planner: &mut Planner, batches: &mut Batches<'_>) {
             return;
         }
     }
+}
+
+/// Reads one line, but no more of it than shows that it is too long.
+fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    let bytes_max = LINE_BYTES_MAX as u64 + 2;
+    let read = lines.take(bytes_max).read_until(b'\n', line)?;
+    if read as u64 == bytes_max && line.last() != Some(&b'\n') {
+        lines.skip_until(b'\n')?;
+    }
+    Ok(read)
 }
