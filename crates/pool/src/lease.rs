@@ -82,6 +82,8 @@ impl ObjectLease {
                 state.http2_broke();
                 state.drain(*id);
             }
+            // The fault is ours, and the connection as good as before.
+            (_, Error::RequestBody(_)) => {}
             (Some(Slot::Http2 { id, .. }), _) => state.drain(*id),
             _ => {}
         }

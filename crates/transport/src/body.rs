@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -24,7 +24,11 @@ pub struct RequestBody {
     kind: Kind,
     remaining: u64,
     gate: Option<Gate>,
+    failure: Option<FailureSlot>,
 }
+
+/// Where a failing source leaves its error: HTTP/2 tells the peer of it and keeps nothing.
+pub(crate) type FailureSlot = Arc<OnceLock<io::Error>>;
 
 enum Kind {
     Empty,
@@ -35,23 +39,35 @@ enum Kind {
 impl RequestBody {
     /// No body.
     pub fn empty() -> Self {
-        Self { kind: Kind::Empty, remaining: 0, gate: None }
+        Self { kind: Kind::Empty, remaining: 0, gate: None, failure: None }
     }
 
     /// A body in memory.
     pub fn full(bytes: Bytes) -> Self {
         let remaining = bytes.len() as u64;
-        Self { kind: Kind::Full(Some(bytes)), remaining, gate: None }
+        Self { kind: Kind::Full(Some(bytes)), remaining, gate: None, failure: None }
     }
 
     /// A body of `length` bytes that is produced while it is sent.
     pub fn source(length: u64, source: Box<dyn BodySource>) -> Self {
-        Self { kind: Kind::Source(source), remaining: length, gate: None }
+        Self { kind: Kind::Source(source), remaining: length, gate: None, failure: None }
     }
 
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.remaining == 0
+    }
+
+    /// Where the error of a source that fails can be found afterwards.
+    pub(crate) fn failure(&mut self) -> FailureSlot {
+        Arc::clone(self.failure.get_or_insert_default())
+    }
+
+    fn note(&self, error: &io::Error) {
+        if let Some(slot) = &self.failure {
+            // The first failure is the one that ended the body.
+            let _ = slot.set(io::Error::new(error.kind(), error.to_string()));
+        }
     }
 
     /// Holds the body back until the gate opens (Expect: 100-continue, RFC 9110 §10.1.1).
@@ -92,13 +108,22 @@ impl Body for RequestBody {
         match chunk {
             Some(Ok(bytes)) => {
                 let Some(remaining) = self.remaining.checked_sub(bytes.len() as u64) else {
-                    return Poll::Ready(Some(Err(length_error("longer"))));
+                    let error = length_error("longer");
+                    self.note(&error);
+                    return Poll::Ready(Some(Err(error)));
                 };
                 self.remaining = remaining;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Some(Err(error)) => Poll::Ready(Some(Err(error))),
-            None if self.remaining > 0 => Poll::Ready(Some(Err(length_error("shorter")))),
+            Some(Err(error)) => {
+                self.note(&error);
+                Poll::Ready(Some(Err(error)))
+            }
+            None if self.remaining > 0 => {
+                let error = length_error("shorter");
+                self.note(&error);
+                Poll::Ready(Some(Err(error)))
+            }
             None => Poll::Ready(None),
         }
     }

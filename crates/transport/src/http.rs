@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
-use crate::body::{RequestBody, ResponseBody};
+use crate::body::{FailureSlot, RequestBody, ResponseBody};
 use crate::error::{Error, is_cut};
 
 /// The longest head accepted, in bytes: a megabyte of headers is an attack or a mistake.
@@ -220,18 +220,28 @@ impl Http2 {
         *request.version_mut() = Version::HTTP_2;
         // The authority stands in the pseudo-header (RFC 9113 §8.3.1).
         request.headers_mut().remove(HOST);
+        let body_failure = request.body_mut().failure();
         match self.sender.try_send_request(request).await {
             Ok(response) => Ok(response.map(ResponseBody::new)),
             Err(mut error) => {
                 let unsent = error.take_message().map(Box::new);
                 let error = match unsent {
                     Some(_) => Error::Unsent,
+                    None if body_failure.get().is_some() => own_failure(&body_failure),
                     None => classify(error.into_error(), false),
                 };
                 Err(SendError { error, unsent })
             }
         }
     }
+}
+
+/// The stream was reset by us: the request's own body failed.
+fn own_failure(slot: &FailureSlot) -> Error {
+    let (kind, text) = slot.get().map_or((std::io::ErrorKind::Other, String::new()), |error| {
+        (error.kind(), error.to_string())
+    });
+    Error::RequestBody(std::io::Error::new(kind, text))
 }
 
 pub(crate) fn host_of(uri: &Uri) -> Option<HeaderValue> {
