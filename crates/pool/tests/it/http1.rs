@@ -79,7 +79,7 @@ async fn those_that_wait_are_served_in_order() {
     })
     .await;
     assert_eq!(*order.lock().unwrap(), (0..20).collect::<Vec<_>>());
-    assert_eq!(origin.counters().connections_accepted, 1);
+    assert_eq!(site.pool.stats().connections, 1);
 }
 
 #[tokio::test]
