@@ -350,7 +350,7 @@ impl<'a> Download<'a> {
                 for part in parts {
                     self.push(part).await?;
                 }
-                self.settle().await?;
+                self.flush().await?;
                 self.finish(length).await
             }
         }

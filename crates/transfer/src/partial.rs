@@ -193,6 +193,9 @@ pub(crate) fn write_small(
     if job.output.is_some() {
         return Ok(Small::IsDevice);
     }
+    if job.output.is_some() {
+        return Ok(Small::IsDevice);
+    }
     let destination = job.destination.as_path();
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     // The process id is asked for once: on Linux each call is a system call.
