@@ -99,7 +99,13 @@ fn tls(args: &NetworkArgs, environment: &Environment) -> Result<TlsClient, Setti
         _ => TlsVersion::Tls12,
     };
     let verify = !args.insecure;
-    Ok(TlsClient::new(TlsOptions { roots, identity, verify, min_version, ..TlsOptions::default() })?)
+    Ok(TlsClient::new(TlsOptions {
+        roots,
+        identity,
+        verify,
+        min_version,
+        ..TlsOptions::default()
+    })?)
 }
 
 fn client_certificate(path: &Path, args: &NetworkArgs) -> Result<ClientCertificate, SettingsError> {
@@ -142,7 +148,8 @@ fn proxies(args: &NetworkArgs, environment: &Environment) -> Result<ProxyRules, 
     let no_proxy = no_proxy.map(|list| NoProxy::parse(list)).unwrap_or_default();
     if let Some(proxy) = &args.proxy {
         let parsed = proxy.parse::<ProxyRoute>();
-        let proxy = parsed.map_err(|source| SettingsError::Proxy { variable: "--proxy", source })?;
+        let proxy =
+            parsed.map_err(|source| SettingsError::Proxy { variable: "--proxy", source })?;
         return Ok(ProxyRules { http: Some(proxy.clone()), https: Some(proxy), no_proxy });
     }
     let parse = |variable: &'static str, value: &Option<String>| {

@@ -54,8 +54,13 @@ pub(crate) struct Download<'a> {
 enum Place {
     /// Not opened yet.
     Closed,
-    File { partial: Partial, writer: Writer },
-    Device { writer: Writer },
+    File {
+        partial: Partial,
+        writer: Writer,
+    },
+    Device {
+        writer: Writer,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -156,8 +161,7 @@ impl<'a> Download<'a> {
         }
         let Target::File(destination) = self.target()? else { return Ok(None) };
         let (destination, url) = (destination.clone(), strip(&self.ask.first));
-        let (partial, state) =
-            blocking::run(move || Partial::open(&destination, &url)).await?;
+        let (partial, state) = blocking::run(move || Partial::open(&destination, &url)).await?;
         let Some(state) = state else {
             self.place = self.file_place(partial, 0, self.hasher());
             return Ok(None);
@@ -316,8 +320,9 @@ impl<'a> Download<'a> {
             }
             _ => {
                 if offset == 0 {
-                    self.known =
-                        length.zip(validator).map(|(length, validator)| Known { length, validator });
+                    self.known = length
+                        .zip(validator)
+                        .map(|(length, validator)| Known { length, validator });
                 }
                 Box::pin(self.receive_stream(answer, length)).await
             }
@@ -382,9 +387,7 @@ impl<'a> Download<'a> {
         }
         let received = self.flush().await?;
         match length {
-            Some(expected) if expected != received => {
-                Err(ErrorKind::Length { expected, received })
-            }
+            Some(expected) if expected != received => Err(ErrorKind::Length { expected, received }),
             _ => self.finish(received).await,
         }
     }
@@ -522,5 +525,5 @@ fn verify(expected: Option<Digest>, actual: Option<Digest>) -> Result<(), ErrorK
 }
 
 pub(crate) fn check_digest(expected: Digest, actual: Digest) -> Result<(), ErrorKind> {
-    if expected == actual { Ok(()) } else { Err(ErrorKind::Checksum { expected, actual }) }
+    if expected == actual { Ok(()) } else { Err(ErrorKind::Checksum { expected: Box::new(expected), actual: Box::new(actual) }) }
 }

@@ -197,9 +197,9 @@ pub enum ErrorKind {
     #[error("the checksum is {actual} where {expected} was expected; the file was not kept")]
     Checksum {
         /// What the caller expects.
-        expected: Digest,
+        expected: Box<Digest>,
         /// What came.
-        actual: Digest,
+        actual: Box<Digest>,
     },
     /// A web page came where a file was expected.
     #[error("the server sent a web page (text/html) where a file was expected")]

@@ -158,9 +158,8 @@ impl Engine {
         let length = header(&CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
         let modified = header(&http::header::LAST_MODIFIED)
             .and_then(|date| trunkline_proto::http_date::parse(date));
-        let not_newer = modified
-            .zip(metadata.modified().ok())
-            .is_some_and(|(theirs, ours)| theirs <= ours);
+        let not_newer =
+            modified.zip(metadata.modified().ok()).is_some_and(|(theirs, ours)| theirs <= ours);
         let same = answer.status == StatusCode::OK && length == Some(metadata.len()) && not_newer;
         Ok(same.then_some(metadata.len()))
     }

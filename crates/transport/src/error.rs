@@ -154,7 +154,9 @@ pub enum Error {
     },
     /// The server wants a client certificate, or another one. In TLS 1.3 it says so only after
     /// the handshake (RFC 8446 §4.4.2.4, §6.2).
-    #[error("the server refuses the client certificate ({alert:?}); give the right one with --cert")]
+    #[error(
+        "the server refuses the client certificate ({alert:?}); give the right one with --cert"
+    )]
     ClientCertificate {
         /// The server's word.
         alert: rustls::AlertDescription,

@@ -283,6 +283,9 @@ fn origin_form(uri: &Uri) -> Uri {
 /// The typed error of an exchange that brought no head.
 fn classify(error: hyper::Error, reused: bool) -> Error {
     if let Some(inner) = source_of::<h2::Error>(&error) {
+        if let Some(refusal) = inner.get_io().and_then(Error::client_certificate) {
+            return refusal;
+        }
         return classify_http2(inner.reason(), inner.is_io(), inner.is_go_away(), inner.is_reset())
             .unwrap_or(if inner.is_io() {
                 Error::ClosedBeforeAnswer { reused }
@@ -307,7 +310,8 @@ fn classify(error: hyper::Error, reused: bool) -> Error {
     }
     match source_of::<std::io::Error>(&error) {
         Some(io) if is_cut(io) => Error::ClosedBeforeAnswer { reused },
-        Some(io) => Error::Io(std::io::Error::new(io.kind(), io.to_string())),
+        Some(io) => Error::client_certificate(io)
+            .unwrap_or_else(|| Error::Io(std::io::Error::new(io.kind(), io.to_string()))),
         None => Error::Http(error),
     }
 }
@@ -334,7 +338,8 @@ pub(crate) fn classify_body(error: hyper::Error) -> Error {
         Some(io) if io.kind() == std::io::ErrorKind::InvalidInput => {
             Error::BrokenHttp1 { source: error }
         }
-        Some(io) => Error::Io(std::io::Error::new(io.kind(), io.to_string())),
+        Some(io) => Error::client_certificate(io)
+            .unwrap_or_else(|| Error::Io(std::io::Error::new(io.kind(), io.to_string()))),
         None => Error::Http(error),
     }
 }
