@@ -122,10 +122,10 @@ impl<'a> Download<'a> {
 
     /// After the last attempt: wrong bytes are removed, an unfinished beginning is kept.
     pub(crate) fn give_up(&mut self, kind: &ErrorKind) {
-        if kind.class() == Class::Integrity {
-            if let Place::File { partial, .. } = std::mem::replace(&mut self.place, Place::Closed) {
-                partial.discard();
-            }
+        if kind.class() == Class::Integrity
+            && let Place::File { partial, .. } = std::mem::replace(&mut self.place, Place::Closed)
+        {
+            partial.discard();
         }
     }
 
@@ -305,10 +305,10 @@ impl<'a> Download<'a> {
         let resumed_from = offset;
         self.observer.event(self.id, Event::Head { length, resumed_from });
         let validator = validator(&answer.headers);
-        if let (Some(length), 0, Place::Closed) = (length, offset, &self.place) {
-            if length <= SMALL_BYTES_MAX {
-                return self.receive_small(answer, length).await;
-            }
+        if let (Some(length), 0, Place::Closed) = (length, offset, &self.place)
+            && length <= SMALL_BYTES_MAX
+        {
+            return self.receive_small(answer, length).await;
         }
         let is_file = matches!(self.target()?, Target::File(_));
         match length {
@@ -525,5 +525,9 @@ fn verify(expected: Option<Digest>, actual: Option<Digest>) -> Result<(), ErrorK
 }
 
 pub(crate) fn check_digest(expected: Digest, actual: Digest) -> Result<(), ErrorKind> {
-    if expected == actual { Ok(()) } else { Err(ErrorKind::Checksum { expected: Box::new(expected), actual: Box::new(actual) }) }
+    if expected == actual {
+        Ok(())
+    } else {
+        Err(ErrorKind::Checksum { expected: Box::new(expected), actual: Box::new(actual) })
+    }
 }
