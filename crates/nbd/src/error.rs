@@ -66,6 +66,9 @@ pub enum SessionError {
     /// The connection broke.
     #[error("the connection to the client broke: {0}")]
     Connection(#[from] io::Error),
+    /// TLS could not be started.
+    #[error(transparent)]
+    Tls(#[from] trunkline_listen::Error),
     /// The client broke the rules of the handshake.
     #[error(transparent)]
     Handshake(#[from] Violation),

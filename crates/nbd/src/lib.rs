@@ -2,7 +2,7 @@
 //!
 //! An [`Export`] is a sized run of bytes that can be read anywhere; sources ([`FileExport`]) and
 //! wraps implement it and stack. A [`Server`] serves the exports of a [`Catalogue`] to each
-//! accepted [`ClientStream`]. Listening is the caller's part; nothing here prints, reads the
+//! accepted [`Stream`](trunkline_listen::Stream). Listening is the caller's part; nothing here prints, reads the
 //! environment or chooses exit codes.
 
 mod content;
@@ -12,7 +12,6 @@ mod file;
 mod limits;
 mod session;
 mod stats;
-mod stream;
 
 pub use content::{Content, FileSlice, NamedFile, Piece};
 pub use error::{Error, SessionError};
@@ -21,4 +20,3 @@ pub use file::FileExport;
 pub use limits::{READ_PART_BYTES_MAX, SessionLimits};
 pub use session::Server;
 pub use stats::{ServeCounts, ServeStats};
-pub use stream::{ClientStream, Duplex, StartTls};

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
+use trunkline_listen::{Drain, Stream, TlsIdentity};
 use trunkline_proto::nbd::{
     Agreement, Answer, BlockSizes, ExportFacts, Handshake, Policy, Step, TransmissionFlags,
 };
@@ -18,7 +19,6 @@ use crate::error::SessionError;
 use crate::export::{Catalogue, Entry, Export};
 use crate::limits::SessionLimits;
 use crate::stats::{ServeStats, add};
-use crate::stream::{ClientStream, StartTls};
 
 mod read_loop;
 mod respond;
@@ -32,7 +32,7 @@ pub struct Server {
     /// What clients may do before they choose one.
     pub policy: Policy,
     /// TLS, for policies that offer it.
-    pub tls: Option<Arc<dyn StartTls>>,
+    pub tls: Option<TlsIdentity>,
     /// What each client may hold.
     pub limits: SessionLimits,
     /// Counters.
@@ -51,34 +51,30 @@ impl Server {
         }
     }
 
-    /// Serves one client until it leaves, breaks the protocol, or `stop` turns true: then what
-    /// it asked for so far is still answered.
+    /// Serves one client until it leaves, breaks the protocol, or `drain` starts: then what it
+    /// asked for so far is still answered.
     ///
     /// # Errors
-    /// A [`SessionError`] when the session did not end by the client's wish or `stop`.
-    pub async fn serve(
-        &self,
-        stream: ClientStream,
-        mut stop: watch::Receiver<bool>,
-    ) -> Result<(), SessionError> {
+    /// A [`SessionError`] when the session did not end by the client's wish or the drain.
+    pub async fn serve(&self, stream: Stream, drain: &Drain) -> Result<(), SessionError> {
         let greeted = tokio::select! {
             greeted = tokio::time::timeout(self.limits.handshake_time_max, self.greet(stream)) => {
                 greeted.map_err(|_| SessionError::HandshakeTimeout)??
             }
-            _ = stop.wait_for(|stop| *stop) => None,
+            () = drain.started() => None,
         };
         let Some((stream, input, agreement)) = greeted else { return Ok(()) };
         let Some(entry) = self.catalogue.find(&agreement.export) else { return Ok(()) };
         add(&self.stats.clients, 1);
         let export = Arc::clone(&entry.export);
-        self.transmit(stream, input, Arc::new(agreement), export, stop).await
+        self.transmit(stream, input, Arc::new(agreement), export, drain).await
     }
 
     /// The handshake. `None` when the client left in peace.
     async fn greet(
         &self,
-        mut stream: ClientStream,
-    ) -> Result<Option<(ClientStream, BytesMut, Agreement)>, SessionError> {
+        mut stream: Stream,
+    ) -> Result<Option<(Stream, BytesMut, Agreement)>, SessionError> {
         let mut handshake = Handshake::new(self.policy);
         let (mut input, mut out) = (BytesMut::new(), BytesMut::new());
         handshake.greeting(&mut out);
@@ -108,7 +104,7 @@ impl Server {
                         Step::Close => return Ok(None),
                         Step::StartTls => {
                             let tls = self.tls.as_ref().ok_or(SessionError::TlsNotConfigured)?;
-                            stream = ClientStream::Other(tls.accept(stream).await?);
+                            stream = stream.upgrade(tls, self.limits.handshake_time_max).await?;
                             handshake.tls_started();
                         }
                         _ => {
@@ -127,13 +123,13 @@ impl Server {
 
     async fn transmit(
         &self,
-        stream: ClientStream,
+        stream: Stream,
         input: BytesMut,
         agreement: Arc<Agreement>,
         export: Arc<dyn Export>,
-        mut stop: watch::Receiver<bool>,
+        drain: &Drain,
     ) -> Result<(), SessionError> {
-        let (receiver, sender) = stream.split();
+        let (receiver, sender) = stream.into_split();
         // Each reply in the queue belongs to a request that holds a permit, and a request sends
         // one part at a time: the queue needs no bound beyond that of the requests.
         let (replies, queue) = mpsc::channel(self.limits.requests_max as usize);
@@ -141,13 +137,13 @@ impl Server {
             agreement: Arc::clone(&agreement),
             export,
             replies,
-            sends_files: sender.sends_files(),
+            sends_files: sender.is_clear(),
             stats: Arc::clone(&self.stats),
             payload: Arc::new(tokio::sync::Semaphore::new(self.limits.payload_bytes_max as usize)),
             limits: self.limits,
         };
         let sending = send::run(sender, queue, agreement.style);
-        let reading = read_loop::run(receiver, input, Arc::new(responder), &mut stop);
+        let reading = read_loop::run(receiver, input, Arc::new(responder), drain);
         tokio::pin!(sending);
         tokio::select! {
             // When the client cannot be written to, nothing of what it asked matters.

@@ -7,31 +7,31 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use trunkline_listen::{Drain, Receiver};
 use trunkline_proto::nbd::{Command, Header, Request};
 
 use super::respond::{Permits, Responder};
 use crate::error::SessionError;
 use crate::limits::READ_PART_BYTES_MAX;
-use crate::stream::Receiver;
 
 /// Room for requests that came together, in bytes.
 pub(super) const INPUT_BYTES: usize = 8 * 1024;
 
-/// Reads requests until the client disconnects or `stop` turns true, then waits for those under
+/// Reads requests until the client disconnects or `drain` starts, then waits for those under
 /// way. Dropping this future drops them.
 pub(super) async fn run(
     receiver: Receiver,
     input: BytesMut,
     responder: Arc<Responder>,
-    stop: &mut watch::Receiver<bool>,
+    drain: &Drain,
 ) -> Result<(), SessionError> {
     let requests = Arc::new(Semaphore::new(responder.limits.requests_max as usize));
     let mut reading = ReadLoop { receiver, input, responder, requests, tasks: JoinSet::new() };
     tokio::select! {
         read = reading.requests() => read?,
-        _ = stop.wait_for(|stop| *stop) => {}
+        () = drain.started() => {}
     }
     while let Some(ended) = reading.tasks.join_next().await {
         ended.map_err(|_| SessionError::RequestLost)?;

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use trunkline_listen::Sender;
 use trunkline_proto::nbd::{ReplyEncoder, ReplyStyle, RequestId};
 
 use super::respond::Permits;
 use crate::content::{FileSlice, zero_bytes};
 use crate::error::{Error, SessionError};
-use crate::stream::Sender;
 
 /// Most buffers handed to the kernel at once.
 const SLICES_MAX: usize = 64;
+/// Most bytes that one call has the kernel send from a file, so that other clients get turns.
+const SEND_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most replies taken from the queue at once.
 const REPLIES_MAX: usize = 32;
 
@@ -127,12 +129,18 @@ impl Sending {
     async fn file(&mut self, slice: &FileSlice) -> Result<Option<Error>, SessionError> {
         let mut done = 0;
         while done < slice.length {
-            let failure = match self.sender.send_file(slice, done).await {
+            let mut offset = slice.offset + done;
+            let count = (slice.length - done).min(SEND_FILE_BYTES_MAX) as usize;
+            let sent = self.sender.write_by(|socket| {
+                Ok(rustix::fs::sendfile(socket, &slice.file.file, Some(&mut offset), count)?)
+            });
+            let failure = match sent.await {
                 Ok(0) => Error::Shrunk { name: Arc::clone(&slice.file.name) },
                 Ok(sent) => {
-                    done += sent;
+                    done += sent as u64;
                     continue;
                 }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(error) if is_of_client(&error) => return Err(error.into()),
                 Err(error) => Error::local(&slice.file.name, error),
             };
