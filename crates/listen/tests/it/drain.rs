@@ -1,7 +1,7 @@
-use crate::client::{PATIENCE, connect, loopback};
+use crate::client::{PATIENCE, connect, h2, loopback, post};
 use ::http::{Request, Response};
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -40,14 +40,42 @@ async fn what_is_under_way_finishes_and_idle_connections_end() {
     drain.start();
     let mut rest = Vec::new();
     idle.read_to_end(&mut rest).await.unwrap();
-    // The socket is closed once the idle connection has gone; at the latest when all is done.
     go_on.notify_one();
     let mut answer = String::new();
     slow.read_to_string(&mut answer).await.unwrap();
     assert!(answer.ends_with("done"), "{answer}");
     let drained = serving.await.unwrap();
     assert_eq!((drained.finished, drained.cut_off), (2, 0));
-    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn an_h2_stream_under_way_finishes_and_the_connection_ends() {
+    let listener = loopback();
+    let address = listener.tcp_address().unwrap();
+    let drain = Drain::new(PATIENCE);
+    let (asked, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (told, wait) = (asked.clone(), go_on.clone());
+    let service = move |_request: Request<RequestBody>| {
+        let (told, wait) = (told.clone(), wait.clone());
+        async move {
+            told.notify_one();
+            wait.notified().await;
+            Response::new(Full::from(Bytes::from_static(b"done")))
+        }
+    };
+    let watched = drain.clone();
+    let serving =
+        tokio::spawn(async move { Server::new(listener).serve_http(&watched, service).await });
+    let mut send = h2(connect(address).await).await;
+    let answer = tokio::spawn(send.send_request(post(b"")));
+    asked.notified().await;
+    drain.start();
+    go_on.notify_one();
+    let body = answer.await.unwrap().unwrap().into_body();
+    assert_eq!(body.collect().await.unwrap().to_bytes(), "done");
+    // The client keeps its side: the end is ours.
+    assert_eq!(serving.await.unwrap().cut_off, 0);
+    assert!(send.send_request(post(b"")).await.is_err());
 }
 
 #[tokio::test]

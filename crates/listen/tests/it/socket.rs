@@ -14,25 +14,22 @@ async fn a_unix_socket_has_its_mode_and_is_removed_with_its_listener() {
     let listener = Listener::bind_unix(&path, 0o600).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(listener.address(), &Address::Unix(Some(path.clone())));
-    tokio::spawn(async move {
-        let drain = Drain::new(Duration::ZERO);
+    let drain = Drain::new(Duration::from_secs(20));
+    let watched = drain.clone();
+    let serving = tokio::spawn(async move {
         let session = |mut stream: Stream| async move {
             assert!(matches!(stream.peer(), Peer::Unix { user_id: Some(_) }));
             stream.write_all(b"hi").await.unwrap();
         };
-        // One session, then the listener goes.
-        tokio::select! {
-            _ = Server::new(listener).serve_streams(&drain, session) => {}
-            () = tokio::time::sleep(Duration::from_millis(200)) => {}
-        }
+        Server::new(listener).serve_streams(&watched, session).await
     });
     let mut client = tokio::net::UnixStream::connect(&path).await.unwrap();
     let mut text = String::new();
     client.read_to_string(&mut text).await.unwrap();
     assert_eq!(text, "hi");
-    while path.exists() {
-        tokio::task::yield_now().await;
-    }
+    drain.start();
+    serving.await.unwrap();
+    assert!(!path.exists());
 }
 
 #[tokio::test]

@@ -93,14 +93,12 @@ fn a_unix_socket_serves_the_same() {
 }
 
 #[test]
-fn dropping_the_origin_closes_connections_and_the_port() {
+fn dropping_the_origin_closes_its_connections() {
     let origin = origin();
     let mut raw = Raw::connect(&origin);
     raw.get("/f").unwrap();
-    let address = origin.address();
     drop(origin);
     assert_eq!(raw.rest().unwrap(), b"");
-    assert!(std::net::TcpStream::connect(address).is_err());
 }
 
 #[test]
