@@ -25,6 +25,9 @@ pub enum Error {
         /// The source, as the user knows it.
         name: Arc<str>,
     },
+    /// The server of a remote image failed or cannot be trusted.
+    #[error(transparent)]
+    Remote(Arc<trunkline_transfer::Error>),
     /// A write to an export that takes none.
     #[error("the export is read-only; serve it with an overlay to write")]
     ReadOnly,
@@ -51,7 +54,7 @@ impl Error {
                 Some(Errno::NOMEM) => WireError::NoMemory,
                 _ => WireError::Io,
             },
-            Self::Shrunk { .. } => WireError::Io,
+            Self::Shrunk { .. } | Self::Remote(_) => WireError::Io,
             Self::ReadOnly => WireError::NotPermitted,
             Self::NotFast => WireError::NotSupported,
             Self::Stopping => WireError::Shutdown,
