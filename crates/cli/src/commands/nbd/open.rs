@@ -1,0 +1,115 @@
+//! From what was typed to open exports.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use trunkline_nbd::wrap::{ReadAhead, ReadAheadCounts, ReadAheadLimits};
+use trunkline_nbd::{Catalogue, Entry, Export, FileExport, RemoteExport};
+use trunkline_transfer::Engine;
+use url::Url;
+
+use super::args::NbdArgs;
+use super::outcome::NbdError;
+
+/// The exports, and what can tell about them.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    pub(crate) catalogue: Catalogue,
+    read_ahead: Vec<Arc<ReadAhead>>,
+}
+
+impl Opened {
+    /// Opens every image named on the command line.
+    pub(crate) async fn all(args: &NbdArgs, engine: &Engine) -> Result<Self, NbdError> {
+        let mut opened = Self::default();
+        if let Some(text) = &args.url {
+            opened.add(args, engine, &args.export_name, text).await?;
+        }
+        for export in &args.exports {
+            let wrong = || NbdError::Export { text: export.clone() };
+            let (name, text) = export.split_once('=').ok_or_else(wrong)?;
+            opened.add(args, engine, name, text).await?;
+        }
+        Ok(opened)
+    }
+
+    /// The counters of all read-ahead together.
+    pub(crate) fn read_ahead(&self) -> ReadAheadCounts {
+        let sum = |sum: ReadAheadCounts, one: ReadAheadCounts| ReadAheadCounts {
+            hits: sum.hits + one.hits,
+            direct: sum.direct + one.direct,
+            chunks: sum.chunks + one.chunks,
+        };
+        self.read_ahead.iter().map(|one| one.counts()).fold(ReadAheadCounts::default(), sum)
+    }
+
+    async fn add(
+        &mut self,
+        args: &NbdArgs,
+        engine: &Engine,
+        name: &str,
+        text: &str,
+    ) -> Result<(), NbdError> {
+        if self.catalogue.entries().iter().any(|entry| entry.name == name) {
+            return Err(NbdError::SameName { name: name.to_owned() });
+        }
+        let (export, description) = self.open(args, engine, text).await?;
+        self.catalogue.add(Entry { name: name.to_owned(), description, export });
+        Ok(())
+    }
+
+    async fn open(
+        &mut self,
+        args: &NbdArgs,
+        engine: &Engine,
+        text: &str,
+    ) -> Result<(Arc<dyn Export>, String), NbdError> {
+        let Some(url) = url(text)? else {
+            let export: Arc<dyn Export> = Arc::new(FileExport::open(Path::new(text))?);
+            return Ok((export, text.to_owned()));
+        };
+        if url.scheme() == "file" {
+            let wrong = |()| NbdError::Source { text: text.to_owned() };
+            let path = url.to_file_path().map_err(wrong)?;
+            let export: Arc<dyn Export> = Arc::new(FileExport::open(&path)?);
+            return Ok((export, path.display().to_string()));
+        }
+        let remote = RemoteExport::open(engine, &url, HeaderMap::new()).await?;
+        // What clients are told must not show credentials or signatures.
+        let description = trunkline_transfer::SafeUrl::new(&url).to_string();
+        if args.no_read_ahead {
+            return Ok((Arc::new(remote), description));
+        }
+        let limits = ReadAheadLimits::default();
+        let ahead = Arc::new(ReadAhead::new(Arc::new(remote), limits));
+        self.read_ahead.push(Arc::clone(&ahead));
+        Ok((ahead, description))
+    }
+}
+
+/// The URL in `text`; `None` when it is a path.
+fn url(text: &str) -> Result<Option<Url>, NbdError> {
+    let is_url = text.contains("://") || text.starts_with("file:");
+    if !is_url {
+        return Ok(None);
+    }
+    let wrong = || NbdError::Source { text: text.to_owned() };
+    let url = Url::parse(text).map_err(|_| wrong())?;
+    if matches!(url.scheme(), "http" | "https" | "file") { Ok(Some(url)) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_urls_are_told_apart() {
+        assert!(url("/dev/disk:1").unwrap().is_none());
+        assert!(url("image.raw").unwrap().is_none());
+        assert_eq!(url("file:/a").unwrap().unwrap().scheme(), "file");
+        assert!(url("https://h/i").unwrap().is_some());
+        assert!(url("ftp://h/i").is_err());
+        assert!(url("https://").is_err());
+    }
+}
