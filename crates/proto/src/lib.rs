@@ -6,6 +6,7 @@
 //! - [`list`]: transfer lists.
 //! - [`nbd`]: the Network Block Device protocol.
 //! - [`netrc`], [`no_proxy`]: files and variables by which users tell hosts apart.
+//! - [`partition`]: MBR and GPT.
 //! - [`secret`]: text that cannot be shown.
 
 pub mod digest;
@@ -15,6 +16,7 @@ pub mod list;
 pub mod nbd;
 pub mod netrc;
 pub mod no_proxy;
+pub mod partition;
 pub mod range;
 pub mod retry_after;
 pub mod secret;

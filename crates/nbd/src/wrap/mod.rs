@@ -1,5 +1,11 @@
 //! Exports over exports: each adds one behaviour.
 
+mod overlay;
+mod partition;
 mod read_ahead;
+mod view;
 
+pub use overlay::{Overlay, OverlayError};
+pub use partition::{PartitionError, partition};
 pub use read_ahead::{ReadAhead, ReadAheadCounts, ReadAheadLimits};
+pub use view::{View, ViewError};
