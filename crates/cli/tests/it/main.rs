@@ -1,3 +1,4 @@
 //! The command as its users run it: arguments in; output, files and exit code out.
 
+mod nbd;
 mod tour;

@@ -50,6 +50,7 @@ impl Responder {
     /// Answers a request that must not be carried out.
     pub(super) async fn refuse(&self, header: &Header, refusal: Refusal, permits: Permits) {
         let mut head = BytesMut::new();
+        tracing::debug!(?header, reason = refusal.reason, "a request was refused");
         self.encoder().error(&mut head, header.into(), refusal.error, refusal.reason);
         add(&self.stats.failed_requests, 1);
         self.send(Reply::whole(head, permits)).await;

@@ -126,10 +126,15 @@ impl Header {
     }
 
     /// Bytes of payload that follow this header, whether or not the request is then accepted.
+    ///
+    /// With extended headers a write has to say that it carries one. qemu 10 does not say so and
+    /// sends it all the same, so every write is taken to have its payload.
     pub fn payload_bytes(&self, style: ReplyStyle) -> u64 {
         let carries = match style {
             ReplyStyle::Simple | ReplyStyle::Structured => self.command == command::WRITE,
-            ReplyStyle::Extended => self.flags.contains(CommandFlags::PAYLOAD_LEN),
+            ReplyStyle::Extended => {
+                self.command == command::WRITE || self.flags.contains(CommandFlags::PAYLOAD_LEN)
+            }
         };
         if carries { self.length } else { 0 }
     }
@@ -274,9 +279,6 @@ impl Agreement {
             command::WRITE => {
                 write(TransmissionFlags::empty())?;
                 allowed.set(F::PAYLOAD_LEN, extended);
-                if extended && !header.flags.contains(F::PAYLOAD_LEN) {
-                    return refuse(WireError::Invalid, "a write must carry a payload");
-                }
                 Command::Write { fua }
             }
             command::DISC => return Ok(Command::Disconnect),

@@ -32,12 +32,8 @@ pub(crate) struct NbdArgs {
     /// Serve one more image under this name; may be repeated
     #[arg(long = "export", value_name = "NAME=URL")]
     pub(crate) exports: Vec<String>,
-    /// Serve read-only; images are, for now, anyway
-    #[arg(short = 'r', long)]
-    pub(crate) read_only: bool,
-    /// Do not read ahead of sequential clients
-    #[arg(long)]
-    pub(crate) no_read_ahead: bool,
+    #[command(flatten)]
+    pub(crate) image: ImageArgs,
     #[command(flatten)]
     pub(crate) listening: ListeningArgs,
     #[command(flatten)]
@@ -48,6 +44,43 @@ pub(crate) struct NbdArgs {
     pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// What is made of an image.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Image")]
+pub(crate) struct ImageArgs {
+    /// Serve read-only, as images without --overlay are anyway
+    #[arg(short = 'r', long, conflicts_with = "overlay")]
+    pub(crate) read_only: bool,
+    /// Take writes in this file and leave the image as it is; it is made when missing and used
+    /// again by the next run. `tmp` is for this run only
+    #[arg(long, value_name = "FILE|tmp")]
+    pub(crate) overlay: Option<PathBuf>,
+    /// Serve one partition (MBR or GPT; logical ones count from 5)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) partition: Option<u32>,
+    /// Serve what follows this many bytes; with suffix k, M, G or T
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, default_value = "0")]
+    pub(crate) offset: u64,
+    /// Serve no more than this many bytes; with suffix k, M, G or T
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    pub(crate) size: Option<u64>,
+    /// Do not read ahead of sequential clients
+    #[arg(long)]
+    pub(crate) no_read_ahead: bool,
+}
+
+/// Reads `512`, `64k`, `2M`, `10G` or `1T`; powers of 1024, as nbdkit has them.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let suffix = text.chars().last().and_then(|last| "kMGT".find(last.to_ascii_uppercase()));
+    let suffix = suffix.or(text.ends_with(['k', 'K']).then_some(0));
+    let (number, shift) = match suffix {
+        Some(place) => (&text[..text.len() - 1], 10 * (place as u32 + 1)),
+        None => (text, 0),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "give bytes, as 512, 64k or 10G".to_owned())
 }
 
 /// Where to listen.
@@ -114,4 +147,21 @@ pub(crate) struct RunningArgs {
     /// Stop when the parent process ends
     #[arg(long)]
     pub(crate) exit_with_parent: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(parse_size("512"), Ok(512));
+        assert_eq!(parse_size("64k"), Ok(65_536));
+        assert_eq!(parse_size("64K"), Ok(65_536));
+        assert_eq!(parse_size("2M"), Ok(2 << 20));
+        assert_eq!(parse_size("1T"), Ok(1 << 40));
+        assert!(parse_size("99999999T").is_err());
+        assert!(parse_size("k").is_err());
+        assert!(parse_size("-1").is_err());
+    }
 }

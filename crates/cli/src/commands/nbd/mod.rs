@@ -116,10 +116,12 @@ async fn serve(args: &NbdArgs, engine: &Engine) -> Result<Exit, NbdError> {
     if exit.is_ok() {
         clients.await;
     }
+    let flushed = opened.flush().await;
     if args.output.stats {
         report();
     }
     engine.close();
+    flushed?;
     match exit {
         // To be told to stop is how a server ends.
         Ok(Exit::Signal(_)) if args.running.run.is_none() => Ok(Exit::Success),

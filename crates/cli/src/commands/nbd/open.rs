@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use trunkline_nbd::wrap::{ReadAhead, ReadAheadCounts, ReadAheadLimits};
+use trunkline_nbd::wrap::{self, Overlay, ReadAhead, ReadAheadCounts, ReadAheadLimits, View};
 use trunkline_nbd::{Catalogue, Entry, Export, FileExport, RemoteExport};
 use trunkline_transfer::Engine;
 use url::Url;
 
-use super::args::NbdArgs;
+use super::args::{ImageArgs, NbdArgs};
 use super::outcome::NbdError;
 
 /// The exports, and what can tell about them.
@@ -23,6 +23,10 @@ impl Opened {
     /// Opens every image named on the command line.
     pub(crate) async fn all(args: &NbdArgs, engine: &Engine) -> Result<Self, NbdError> {
         let mut opened = Self::default();
+        let images = usize::from(args.url.is_some()) + args.exports.len();
+        if images > 1 && args.image.overlay.as_ref().is_some_and(|path| path.as_os_str() != TMP) {
+            return Err(NbdError::SharedOverlay);
+        }
         if let Some(text) = &args.url {
             opened.add(args, engine, &args.export_name, text).await?;
         }
@@ -32,6 +36,16 @@ impl Opened {
             opened.add(args, engine, name, text).await?;
         }
         Ok(opened)
+    }
+
+    /// Makes what clients wrote durable, whether or not they asked for it.
+    pub(crate) async fn flush(&self) -> Result<(), NbdError> {
+        for entry in self.catalogue.entries() {
+            if let Some(writable) = entry.export.writable() {
+                writable.flush().await?;
+            }
+        }
+        Ok(())
     }
 
     /// The counters of all read-ahead together.
@@ -55,6 +69,7 @@ impl Opened {
             return Err(NbdError::SameName { name: name.to_owned() });
         }
         let (export, description) = self.open(args, engine, text).await?;
+        let export = wrapped(&args.image, export).await?;
         self.catalogue.add(Entry { name: name.to_owned(), description, export });
         Ok(())
     }
@@ -78,7 +93,7 @@ impl Opened {
         let remote = RemoteExport::open(engine, &url, HeaderMap::new()).await?;
         // What clients are told must not show credentials or signatures.
         let description = trunkline_transfer::SafeUrl::new(&url).to_string();
-        if args.no_read_ahead {
+        if args.image.no_read_ahead {
             return Ok((Arc::new(remote), description));
         }
         let limits = ReadAheadLimits::default();
@@ -86,6 +101,27 @@ impl Opened {
         self.read_ahead.push(Arc::clone(&ahead));
         Ok((ahead, description))
     }
+}
+
+/// The value of --overlay that is no file.
+const TMP: &str = "tmp";
+
+/// What the arguments make of an image.
+async fn wrapped(
+    args: &ImageArgs,
+    mut export: Arc<dyn Export>,
+) -> Result<Arc<dyn Export>, NbdError> {
+    if let Some(number) = args.partition {
+        export = Arc::new(wrap::partition(export, number).await?);
+    }
+    if args.offset > 0 || args.size.is_some() {
+        export = Arc::new(View::new(export, args.offset, args.size)?);
+    }
+    Ok(match &args.overlay {
+        None => export,
+        Some(path) if path.as_os_str() == TMP => Arc::new(Overlay::temporary(export)?),
+        Some(path) => Arc::new(Overlay::open(export, path)?),
+    })
 }
 
 /// The URL in `text`; `None` when it is a path.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 use trunkline_nbd::ServeCounts;
+use trunkline_nbd::wrap::{OverlayError, PartitionError, ViewError};
 use trunkline_transfer::Engine;
 
 use super::open::Opened;
@@ -22,6 +23,14 @@ pub(crate) enum NbdError {
     Source { text: String },
     #[error("two exports are named `{name}`; give each its own name")]
     SameName { name: String },
+    #[error("an overlay file serves one image; give one, or use --overlay tmp")]
+    SharedOverlay,
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+    #[error("--offset and --size: {0}")]
+    View(#[from] ViewError),
+    #[error(transparent)]
+    Overlay(#[from] OverlayError),
     #[error(transparent)]
     Image(#[from] trunkline_nbd::Error),
     #[error(transparent)]
@@ -39,11 +48,20 @@ pub(crate) enum NbdError {
 impl NbdError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Image(trunkline_nbd::Error::Remote(error)) => Exit::from(error.kind.class()),
-            Self::Image(_) | Self::PrivateSocket(_) | Self::Pidfile { .. } => Exit::File,
+            Self::Image(trunkline_nbd::Error::Remote(error))
+            | Self::Partition(PartitionError::Read(trunkline_nbd::Error::Remote(error))) => {
+                Exit::from(error.kind.class())
+            }
+            Self::Image(_)
+            | Self::Overlay(_)
+            | Self::Partition(_)
+            | Self::PrivateSocket(_)
+            | Self::Pidfile { .. } => Exit::File,
             Self::Listen(_) => Exit::Network,
             Self::Run(_) | Self::Start(_) => Exit::Mixed,
             Self::Settings(_)
+            | Self::SharedOverlay
+            | Self::View(_)
             | Self::Export { .. }
             | Self::Source { .. }
             | Self::SameName { .. } => Exit::Usage,
