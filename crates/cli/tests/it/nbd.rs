@@ -262,6 +262,38 @@ fn an_overlay_file_keeps_what_clients_wrote() {
 }
 
 #[test]
+fn a_cache_spares_the_origin_in_the_next_run() {
+    if !judges(&["nbdcopy"]) {
+        return;
+    }
+    let origin = Origin::http();
+    let image = bytes(8, SIZE);
+    origin.put("/image", Resource::new(image.clone()).etag("\"one\""));
+    let folder = tempfile::tempdir().unwrap();
+    let cache = format!("{}:64M", folder.path().join("cache").display());
+    for run in 0..2 {
+        let before = origin.counters().requests;
+        let copy = folder.path().join("copy");
+        let command = format!("nbdcopy \"$uri\" {}", copy.display());
+        let output = nbd(&["--cache", &cache, "--stats", &origin.url("/image")], &command);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(std::fs::read(&copy).unwrap() == image[..]);
+        let asked = origin.counters().requests - before;
+        // Opening asks once, so that a new version is noticed.
+        assert!(run == 0 || asked == 1, "{asked} requests: {}", text(&output.stderr));
+    }
+    origin.put("/image", Resource::new(bytes(9, SIZE)).etag("\"two\""));
+    let copy = folder.path().join("copy");
+    let command = format!("nbdcopy \"$uri\" {}", copy.display());
+    let output = nbd(&["--cache", &cache, &origin.url("/image")], &command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(
+        std::fs::read(&copy).unwrap() == bytes(9, SIZE)[..],
+        "another version is another image"
+    );
+}
+
+#[test]
 fn partitions_are_found_where_sfdisk_put_them() {
     if !judges(&["sfdisk", "nbdcopy"]) {
         return;

@@ -66,13 +66,17 @@ pub(crate) struct ImageArgs {
     /// Serve no more than this many bytes; with suffix k, M, G or T
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub(crate) size: Option<u64>,
+    /// Keep what was read of remote images in this folder across runs; SIZE bounds it, with
+    /// suffix k, M, G or T (10G unless set)
+    #[arg(long, value_name = "DIR[:SIZE]")]
+    pub(crate) cache: Option<String>,
     /// Do not read ahead of sequential clients
     #[arg(long)]
     pub(crate) no_read_ahead: bool,
 }
 
 /// Reads `512`, `64k`, `2M`, `10G` or `1T`; powers of 1024, as nbdkit has them.
-fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let suffix = text.chars().last().and_then(|last| "kMGT".find(last.to_ascii_uppercase()));
     let suffix = suffix.or(text.ends_with(['k', 'K']).then_some(0));
     let (number, shift) = match suffix {

@@ -1,15 +1,18 @@
 //! From what was typed to open exports.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::HeaderMap;
-use trunkline_nbd::wrap::{self, Overlay, ReadAhead, ReadAheadCounts, ReadAheadLimits, View};
+use trunkline_nbd::wrap::{
+    self, CACHE_BYTES_DEFAULT, Cache, CacheCounts, Overlay, ReadAhead, ReadAheadCounts,
+    ReadAheadLimits, View,
+};
 use trunkline_nbd::{Catalogue, Entry, Export, FileExport, RemoteExport};
 use trunkline_transfer::Engine;
 use url::Url;
 
-use super::args::{ImageArgs, NbdArgs};
+use super::args::{ImageArgs, NbdArgs, parse_size};
 use super::outcome::NbdError;
 
 /// The exports, and what can tell about them.
@@ -17,6 +20,7 @@ use super::outcome::NbdError;
 pub(crate) struct Opened {
     pub(crate) catalogue: Catalogue,
     read_ahead: Vec<Arc<ReadAhead>>,
+    caches: Vec<Arc<Cache>>,
 }
 
 impl Opened {
@@ -58,6 +62,15 @@ impl Opened {
         self.read_ahead.iter().map(|one| one.counts()).fold(ReadAheadCounts::default(), sum)
     }
 
+    /// The counters of all caches together.
+    pub(crate) fn cache(&self) -> CacheCounts {
+        let sum = |sum: CacheCounts, one: CacheCounts| CacheCounts {
+            hit_bytes: sum.hit_bytes + one.hit_bytes,
+            miss_bytes: sum.miss_bytes + one.miss_bytes,
+        };
+        self.caches.iter().map(|one| one.counts()).fold(CacheCounts::default(), sum)
+    }
+
     async fn add(
         &mut self,
         args: &NbdArgs,
@@ -91,15 +104,31 @@ impl Opened {
             return Ok((export, path.display().to_string()));
         }
         let remote = RemoteExport::open(engine, &url, HeaderMap::new()).await?;
+        let mut export: Arc<dyn Export> = Arc::new(remote);
+        if let Some(text) = &args.image.cache {
+            let (folder, bytes_max) = cache_place(text);
+            let cache = Arc::new(Cache::open(export, &folder, bytes_max)?);
+            self.caches.push(Arc::clone(&cache));
+            export = cache;
+        }
         // What clients are told must not show credentials or signatures.
         let description = trunkline_transfer::SafeUrl::new(&url).to_string();
         if args.image.no_read_ahead {
-            return Ok((Arc::new(remote), description));
+            return Ok((export, description));
         }
         let limits = ReadAheadLimits::default();
-        let ahead = Arc::new(ReadAhead::new(Arc::new(remote), limits));
+        let ahead = Arc::new(ReadAhead::new(export, limits));
         self.read_ahead.push(Arc::clone(&ahead));
         Ok((ahead, description))
+    }
+}
+
+/// Folder and bound of `DIR[:SIZE]`. What follows the last colon is a part of the folder's name
+/// unless it is a size.
+fn cache_place(text: &str) -> (PathBuf, u64) {
+    match text.rsplit_once(':').map(|(folder, size)| (folder, parse_size(size))) {
+        Some((folder, Ok(bytes_max))) => (folder.into(), bytes_max),
+        _ => (text.into(), CACHE_BYTES_DEFAULT),
     }
 }
 
@@ -138,6 +167,13 @@ fn url(text: &str) -> Result<Option<Url>, NbdError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cache_may_name_its_size() {
+        assert_eq!(cache_place("/var/cache:2G"), ("/var/cache".into(), 2 << 30));
+        assert_eq!(cache_place("/a:b"), ("/a:b".into(), CACHE_BYTES_DEFAULT));
+        assert_eq!(cache_place("/a"), ("/a".into(), CACHE_BYTES_DEFAULT));
+    }
 
     #[test]
     fn paths_and_urls_are_told_apart() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 use trunkline_nbd::ServeCounts;
-use trunkline_nbd::wrap::{OverlayError, PartitionError, ViewError};
+use trunkline_nbd::wrap::{CacheError, OverlayError, PartitionError, ViewError};
 use trunkline_transfer::Engine;
 
 use super::open::Opened;
@@ -32,6 +32,8 @@ pub(crate) enum NbdError {
     #[error(transparent)]
     Overlay(#[from] OverlayError),
     #[error(transparent)]
+    Cache(#[from] CacheError),
+    #[error(transparent)]
     Image(#[from] trunkline_nbd::Error),
     #[error(transparent)]
     Listen(#[from] trunkline_listen::Error),
@@ -54,6 +56,7 @@ impl NbdError {
             }
             Self::Image(_)
             | Self::Overlay(_)
+            | Self::Cache(_)
             | Self::Partition(_)
             | Self::PrivateSocket(_)
             | Self::Pidfile { .. } => Exit::File,
@@ -71,10 +74,11 @@ impl NbdError {
 
 /// Prints the counters on standard error.
 pub(crate) fn report(served: &ServeCounts, opened: &Opened, engine: &Engine) {
-    let (ahead, origin) = (opened.read_ahead(), engine.stats_total());
+    let (ahead, cache, origin) = (opened.read_ahead(), opened.cache(), engine.stats_total());
     let text = format!(
         "clients {}, reads {} ({} bytes), writes {} ({} bytes), other requests {}, failed {}\n\
          read-ahead: {} reads answered from {} chunks, {} reads passed on\n\
+         cache: {} bytes from disk, {} bytes fetched\n\
          origins: {} connections ({} at once), {} full and {} resumed handshakes, {} requests, \
          {} bytes received\n",
         served.clients,
@@ -87,6 +91,8 @@ pub(crate) fn report(served: &ServeCounts, opened: &Opened, engine: &Engine) {
         ahead.hits,
         ahead.chunks,
         ahead.direct,
+        cache.hit_bytes,
+        cache.miss_bytes,
         origin.connections,
         origin.connections_peak,
         origin.handshakes_full,
