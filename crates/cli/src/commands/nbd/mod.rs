@@ -28,13 +28,22 @@ use crate::{logging, settings, signals};
 /// Threads that move bytes: several clients gain from several, up to a point.
 const THREADS_MAX: usize = 4;
 
+/// Connections to one origin unless the user says otherwise. The pool opens them only while
+/// requests wait: a random reader with 16 requests in flight then pays one round trip for each.
+const CONNECTIONS_PER_ORIGIN_DEFAULT: usize = 16;
+
 /// How long clients may take to finish once the command is told to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub(crate) fn main(args: NbdArgs) -> Result<Exit, NbdError> {
     logging::start_service(args.output.verbose);
-    let settings = settings::engine(&args.network, &Environment::read())?;
+    let mut settings = settings::engine(&args.network, &Environment::read())?;
+    if args.network.max_connections.is_none() {
+        let limits = &mut settings.limits;
+        limits.connections_per_origin = CONNECTIONS_PER_ORIGIN_DEFAULT;
+        limits.connections_in_all = limits.connections_in_all.max(CONNECTIONS_PER_ORIGIN_DEFAULT);
+    }
     if args.running.exit_with_parent {
         let signal = Some(rustix::process::Signal::TERM);
         rustix::process::set_parent_process_death_signal(signal)
