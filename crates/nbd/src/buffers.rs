@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 /// Most bytes of idle buffers that one pool keeps.
-const IDLE_BYTES_MAX: usize = 16 << 20;
+const IDLE_BYTES_MAX: usize = 8 << 20;
 /// Buffers under this size are left to the allocator, which keeps such pages itself.
 const POOLED_BYTES_MIN: usize = 64 << 10;
 

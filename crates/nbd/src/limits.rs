@@ -20,7 +20,7 @@ impl Default for SessionLimits {
     fn default() -> Self {
         Self {
             requests_max: 128,
-            payload_bytes_max: 4 << 20,
+            payload_bytes_max: 2 << 20,
             handshake_time_max: Duration::from_secs(30),
         }
     }

@@ -36,7 +36,7 @@ pub struct ReadAheadLimits {
 
 impl Default for ReadAheadLimits {
     fn default() -> Self {
-        Self { chunk_bytes: 1 << 20, window_bytes_max: 16 << 20, held_bytes_max: 48 << 20 }
+        Self { chunk_bytes: 1 << 20, window_bytes_max: 16 << 20, held_bytes_max: 32 << 20 }
     }
 }
 
@@ -135,7 +135,8 @@ impl ReadAhead {
         let end = offset + length;
         let mut state = self.lock();
         state.turn += 1;
-        let ahead = state.streams.observe(offset, end, self.limits.chunk_bytes.into());
+        let ReadAheadLimits { chunk_bytes, held_bytes_max, .. } = self.limits;
+        let ahead = state.streams.observe(offset, end, chunk_bytes.into(), held_bytes_max);
         let mut plan = Vec::with_capacity(2);
         let mut at = offset;
         while at < end {

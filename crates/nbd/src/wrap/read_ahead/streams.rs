@@ -5,6 +5,8 @@ const STREAMS_MAX: usize = 32;
 /// Requests that a reader may be out of order by, as a multiple of their length: clients with
 /// several requests in flight, or several connections, do not keep order.
 const DISORDER: u64 = 16;
+/// Reads after which a reader that was not among them no longer has a share of what may be held.
+const RECENT_READS: u64 = 512;
 /// Reads in a row before a reader counts as sequential.
 const RUN_MIN: u32 = 2;
 
@@ -28,8 +30,15 @@ struct Stream {
 
 impl Streams {
     /// Takes note of a read. `Some` when it belongs to a sequential reader: how far to run ahead
-    /// of it, in bytes, at first `window_first`.
-    pub(super) fn observe(&mut self, offset: u64, end: u64, window_first: u64) -> Option<u64> {
+    /// of it, in bytes, at first `window_first`. The windows of all sequential readers together
+    /// stay below `held_max`, so that none pushes out what another is about to read.
+    pub(super) fn observe(
+        &mut self,
+        offset: u64,
+        end: u64,
+        window_first: u64,
+        held_max: u64,
+    ) -> Option<u64> {
         self.turn += 1;
         let turn = self.turn;
         let slack = (end - offset).saturating_mul(DISORDER);
@@ -40,7 +49,8 @@ impl Streams {
             stream.next = stream.next.max(end);
             stream.run = stream.run.saturating_add(1);
             stream.seen = turn;
-            return (stream.run >= RUN_MIN).then_some(stream.window);
+            let (run, window) = (stream.run, stream.window);
+            return (run >= RUN_MIN).then(|| window.min(held_max / (self.sequential() + 1)));
         }
         if self.all.len() == STREAMS_MAX {
             let oldest = self.all.iter().enumerate().min_by_key(|(_, stream)| stream.seen);
@@ -49,6 +59,13 @@ impl Streams {
         }
         self.all.push(Stream { next: end, run: 1, window: window_first, seen: turn });
         None
+    }
+
+    /// Sequential readers of late.
+    fn sequential(&self) -> u64 {
+        let is_one =
+            |stream: &&Stream| stream.run >= RUN_MIN && self.turn - stream.seen < RECENT_READS;
+        self.all.iter().filter(is_one).count() as u64
     }
 
     /// The reader near `offset` has to wait for a chunk: run further ahead from now on.
@@ -68,7 +85,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn read(streams: &mut Streams, offset: u64, length: u64) -> Option<u64> {
-        streams.observe(offset, offset + length, MIB)
+        streams.observe(offset, offset + length, MIB, 8 * MIB)
     }
 
     #[test]
@@ -80,6 +97,21 @@ mod tests {
         assert_eq!(read(&mut streams, 8192, 4096), Some(2 * MIB));
         streams.waited(12288, 3 * MIB);
         assert_eq!(read(&mut streams, 12288, 4096), Some(3 * MIB));
+    }
+
+    #[test]
+    fn many_readers_share_what_may_be_held() {
+        let mut streams = Streams::default();
+        let readers = 8_u64;
+        let mut windows = vec![0; readers as usize];
+        for step in 0..20 {
+            for reader in 0..readers {
+                let offset = (reader << 30) + step * 4096;
+                windows[reader as usize] = read(&mut streams, offset, 4096).unwrap_or(0);
+                streams.waited(offset, 8 * MIB);
+            }
+        }
+        assert!(windows.iter().sum::<u64>() < 8 * MIB, "{windows:?}");
     }
 
     #[test]
