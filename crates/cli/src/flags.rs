@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use trunkline_proto::digest::Digest;
-use trunkline_transfer::{IN_FLIGHT_DEFAULT, ProxyRoute};
+use trunkline_transfer::IN_FLIGHT_DEFAULT;
 
 use crate::commands::nbd::NbdArgs;
 use crate::tour::TourArgs;
@@ -60,7 +60,7 @@ pub(crate) struct GetArgs {
     pub(crate) output: Option<PathBuf>,
     /// Leave complete files alone (right checksum, or the server's size and date) and fetch only
     /// what is missing
-    #[arg(short, long = "continue")]
+    #[arg(short = 'c', long = "continue")]
     pub(crate) keep: bool,
     /// What the one URL's bytes must hash to, as sha256:HEX (also md5, sha1, sha512)
     #[arg(long, value_name = "ALGORITHM:HEX")]
@@ -165,7 +165,8 @@ pub(crate) struct NetworkArgs {
     /// Proxy: http://, https://, socks5:// or socks5h://, with user:password@ if it asks.
     /// Default: HTTPS_PROXY, http_proxy, ALL_PROXY
     #[arg(short = 'x', long, value_name = "URL")]
-    pub(crate) proxy: Option<ProxyRoute>,
+    // Parsed later: a message of the argument parser would repeat its password.
+    pub(crate) proxy: Option<String>,
     /// Hosts reached without proxy: names, .suffixes, addresses, CIDR, host:port or `*`.
     /// Default: NO_PROXY
     #[arg(long, value_name = "LIST")]

@@ -14,7 +14,6 @@ mod tour;
 
 use clap::Parser as _;
 
-use crate::exit::Exit;
 use crate::flags::{Cli, Command};
 
 fn main() -> std::process::ExitCode {
@@ -22,7 +21,7 @@ fn main() -> std::process::ExitCode {
     let exit = match cli.command {
         Command::Get(args) => commands::get::main(*args).unwrap_or_else(|error| {
             render::error(&error.to_string());
-            Exit::Usage
+            error.exit()
         }),
         Command::Nbd(args) => commands::nbd::main(*args).unwrap_or_else(|error| {
             render::error(&error.to_string());

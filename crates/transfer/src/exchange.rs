@@ -197,12 +197,10 @@ impl Answer {
             .header(&http::header::CONTENT_TYPE)
             .is_some_and(|kind| kind.starts_with("text/plain") || kind.contains("json"));
         let mut detail = String::new();
-        if is_text {
-            if let Ok(Some(chunk)) = self.chunk().await {
-                let text = String::from_utf8_lossy(&chunk[..chunk.len().min(DETAIL_BYTES_MAX)]);
-                let line = text.lines().next().unwrap_or_default();
-                detail = line.chars().filter(|c| !c.is_control()).collect();
-            }
+        if is_text && let Ok(Some(chunk)) = self.chunk().await {
+            let text = String::from_utf8_lossy(&chunk[..chunk.len().min(DETAIL_BYTES_MAX)]);
+            let line = text.lines().next().unwrap_or_default();
+            detail = line.chars().filter(|c| !c.is_control()).collect();
         }
         self.discard().await;
         ErrorKind::Status { status, detail, retry_after }
@@ -225,13 +223,25 @@ impl Engine {
         let mut away = redirect::cross(&ask.first, &url, &mut headers);
         let mut refused: Option<HeaderValue> = None;
         let mut redirects = 0;
+        let mut from_earlier = ask.resolved.take().is_some();
         loop {
-            let (answer, auth, sent) =
-                self.ask_once(ask, &url, &headers, away, refused.as_ref()).await?;
+            // Boxed: it is the larger part of a transfer's future, which is moved when its task
+            // is made.
+            let asking = Box::pin(self.ask_once(ask, &url, &headers, away, refused.as_ref()));
+            let (answer, auth, sent) = asking.await?;
             let renewable = matches!(auth, Auth::OAuth2(_)) && refused.is_none();
             if answer.status == StatusCode::UNAUTHORIZED && renewable {
                 answer.discard().await;
                 refused = sent;
+                continue;
+            }
+            if from_earlier && is_expired(answer.status) {
+                // A signed URL expires; the first one leads to a fresh one.
+                answer.discard().await;
+                from_earlier = false;
+                url = ask.first.clone();
+                headers = ask.headers.clone();
+                away = false;
                 continue;
             }
             let follows = redirect::is_redirect(answer.status)
@@ -378,6 +388,11 @@ impl Engine {
             engine: self.clone(),
         }
     }
+}
+
+/// Statuses with which a place says that it no longer serves a file.
+fn is_expired(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 401 | 403 | 404 | 410)
 }
 
 fn build<B>(

@@ -37,8 +37,7 @@ impl Engine {
         let started = Instant::now();
         let url = SafeUrl::new(&job.url);
         observer.event(id, Event::Started { url: &url, destination: &job.destination });
-        let work = self.fetch_within_time(id, job, observer);
-        match work.await {
+        match self.fetch_within_time(id, job, observer).await {
             Ok(mut receipt) => {
                 receipt.elapsed = started.elapsed();
                 observer.event(id, Event::Done { receipt: &receipt });
@@ -58,8 +57,12 @@ impl Engine {
         job: &Job,
         observer: &Arc<dyn Observer>,
     ) -> Result<Receipt, Error> {
-        let work = self.fetch_somewhere(id, job, observer);
-        let Some(after) = job.time_max else { return work.await };
+        let Some(after) = job.time_max else {
+            return self.fetch_somewhere(id, job, observer).await;
+        };
+        // Boxed, as are the other rare ways below: a future is as large as its largest way, and
+        // it is moved when its task is made.
+        let work = Box::pin(self.fetch_somewhere(id, job, observer));
         match tokio::time::timeout(after, work).await {
             Ok(result) => result,
             Err(_) => Err(Error::new(&job.url, ErrorKind::TimedOut { after }, 1)),
@@ -74,18 +77,17 @@ impl Engine {
         observer: &Arc<dyn Observer>,
     ) -> Result<Receipt, Error> {
         let fail = |kind| Error::new(&job.url, kind, 1);
-        // One stat: cheaper in place than a trip to another thread.
-        let target = Target::of(&job.destination).map_err(fail)?;
-        if job.existing == Existing::Keep {
-            if let Target::File(path) = &target {
-                if let Some(bytes) = self.is_complete(job, path).await.map_err(fail)? {
-                    return Ok(unchanged(bytes));
-                }
+        if job.existing == Existing::Keep
+            && let Target::File(path) = Target::of(job).map_err(fail)?
+        {
+            let complete = Box::pin(self.is_complete(job, &path)).await.map_err(fail)?;
+            if let Some(bytes) = complete {
+                return Ok(unchanged(bytes));
             }
         }
         let mut failed = None;
         for url in std::iter::once(&job.url).chain(&job.mirrors) {
-            match self.fetch_from(id, job, url, &target, observer).await {
+            match self.fetch_from(id, job, url, observer).await {
                 Ok(receipt) => return Ok(receipt),
                 Err(error) => {
                     let local = matches!(error.kind.class(), Class::File | Class::Cancelled);
@@ -104,21 +106,23 @@ impl Engine {
         id: JobId,
         job: &Job,
         url: &Url,
-        target: &Target,
         observer: &Arc<dyn Observer>,
     ) -> Result<Receipt, Error> {
         if url.scheme() == "file" {
-            return local::copy(self, id, job, url, target, observer)
+            return Box::pin(local::copy(self, id, job, url, observer))
                 .await
                 .map_err(|kind| Error::new(url, kind, 1));
         }
-        let mut download = Download::new(self, id, job, url, target, observer);
+        let mut download = Download::new(self, id, job, url, observer);
         let mut retrier = self.retrier(true);
         loop {
             let kind = match download.attempt().await {
                 Ok(bytes) => return Ok(download.receipt(bytes, retrier.attempts)),
                 Err(kind) => kind,
             };
+            if download.begins_anew(&kind) {
+                continue;
+            }
             let progressed = download.take_progress();
             let attempt = retrier.attempts;
             let planned = match retrier.next(url, kind, progressed) {
@@ -152,11 +156,10 @@ impl Engine {
         let Ok(answer) = self.exchange(&mut ask).await else { return Ok(None) };
         let header = |name| answer.header(name);
         let length = header(&CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
-        let modified = header(&http::header::LAST_MODIFIED)
-            .and_then(|date| trunkline_proto::http_date::parse(date));
-        let not_newer = modified
-            .zip(metadata.modified().ok())
-            .is_some_and(|(theirs, ours)| theirs <= ours);
+        let modified =
+            header(&http::header::LAST_MODIFIED).and_then(trunkline_proto::http_date::parse);
+        let not_newer =
+            modified.zip(metadata.modified().ok()).is_some_and(|(theirs, ours)| theirs <= ours);
         let same = answer.status == StatusCode::OK && length == Some(metadata.len()) && not_newer;
         Ok(same.then_some(metadata.len()))
     }
