@@ -2,4 +2,5 @@
 
 pub(crate) mod get;
 pub(crate) mod get_list;
+pub(crate) mod nbd;
 pub(crate) mod tour;
