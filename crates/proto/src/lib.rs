@@ -1,1 +1,4 @@
 //! Formats and codecs: bytes in, values out; no async, no sockets, no clock, no files.
+
+pub mod ostree;
+pub mod pack;
