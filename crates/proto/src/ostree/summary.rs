@@ -72,8 +72,8 @@ impl<'a> Entry<'a> {
         let mut entry = TupleReader::new(data);
         let name = string(entry.variable(ALIGN_1)?)?;
         let mut value = TupleReader::new(entry.last(ALIGN_8)?);
-        // The specification of the format says big-endian, libostree writes it so.
-        let commit_bytes = u64::from_be_bytes(value.fixed(ALIGN_8)?);
+        // The one number here in the writer's own order, not big-endian: little in practice.
+        let commit_bytes = u64::from_le_bytes(value.fixed(ALIGN_8)?);
         let commit = value.variable(ALIGN_1)?;
         let metadata = Dict::new(value.last(ALIGN_8)?)?;
         Ok(Self { name, commit_bytes, commit, metadata })
@@ -115,7 +115,7 @@ impl SummaryBuilder {
             }
             let mut value = TupleWriter::new();
             value
-                .fixed(ALIGN_8, &target.commit_bytes.to_be_bytes())
+                .fixed(ALIGN_8, &target.commit_bytes.to_le_bytes())
                 .variable(ALIGN_1, target.commit.as_bytes());
             let value = value.last(ALIGN_8, &metadata.finish());
             let mut entry = TupleWriter::new();
