@@ -164,12 +164,7 @@ impl Credentials {
                 }
                 let scope = oauth2.scope.filter(|scope| is_token && !scope.is_empty());
                 let secret = Secret::new(oauth2.client_secret);
-                Auth::OAuth2(Arc::new(TokenSource::new(
-                    endpoint,
-                    oauth2.client_id,
-                    secret,
-                    scope,
-                )))
+                Auth::OAuth2(Arc::new(TokenSource::new(endpoint, oauth2.client_id, secret, scope)))
             }
             (_, Some(basic)) => {
                 Auth::Basic { user: basic.user, password: Secret::new(basic.password) }
@@ -222,7 +217,10 @@ mod tests {
         let mut archive = zip::ZipWriter::new(file.reopen().unwrap());
         let options = zip::write::SimpleFileOptions::default();
         for (name, text) in [
-            ("treehub.json", r#"{"ostree":{"server":"https://h/"},"oauth2":{"server":"https://t","client_id":"a","client_secret":"b","scope":"c"}}"#),
+            (
+                "treehub.json",
+                r#"{"ostree":{"server":"https://h/"},"oauth2":{"server":"https://t","client_id":"a","client_secret":"b","scope":"c"}}"#,
+            ),
             ("tufrepo.url", "https://tuf/\n"),
         ] {
             archive.start_file(name, options).unwrap();
@@ -240,9 +238,6 @@ mod tests {
         let mut archive = zip::ZipWriter::new(file.reopen().unwrap());
         archive.start_file("x", zip::write::SimpleFileOptions::default()).unwrap();
         archive.finish().unwrap();
-        assert!(matches!(
-            Credentials::read(file.path()),
-            Err(CredentialsError::NoTreehubJson(_))
-        ));
+        assert!(matches!(Credentials::read(file.path()), Err(CredentialsError::NoTreehubJson(_))));
     }
 }

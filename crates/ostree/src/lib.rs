@@ -1,7 +1,14 @@
 //! OSTree repositories and what to move between them: push, pull, check.
 //!
-//! [`repo::Repo`] reads and writes local repositories; [`remote::Remote`] speaks to a server. What
-//! moves is decided from the two, and moved by `trunkline-transfer`: no connection is made here.
+//! [`repo::Repo`] reads and writes local repositories, [`remote::Remote`] speaks to a server.
+//! [`push::push`], [`pull::pull`] and [`check::check`] decide from the two what moves; the moving
+//! is done by `trunkline-transfer`: no connection is made here.
 
+pub mod check;
 pub mod closure;
+pub mod credentials;
+pub mod pull;
+pub mod push;
+pub mod remote;
 pub mod repo;
+mod tree;

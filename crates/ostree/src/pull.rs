@@ -9,9 +9,7 @@ use std::sync::Mutex;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
-use trunkline_proto::ostree::{
-    Checksum, Closure, ClosureLimits, ObjectId, ObjectKind, RefName,
-};
+use trunkline_proto::ostree::{Checksum, Closure, ClosureLimits, ObjectId, ObjectKind, RefName};
 use trunkline_proto::pack::{IDS_MAX, PackDecoder, PackError, PackEvent, PackLimits, Want};
 use trunkline_transfer::Answer;
 
@@ -149,11 +147,7 @@ async fn target(
 
 /// Whether nothing is left to do. A commit that is there and not marked was whole once; with
 /// parents asked for, all is looked at.
-async fn is_complete(
-    repo: &Repo,
-    commit: Checksum,
-    parents_max: u32,
-) -> Result<bool, PullError> {
+async fn is_complete(repo: &Repo, commit: Checksum, parents_max: u32) -> Result<bool, PullError> {
     let id = ObjectId::new(commit, ObjectKind::Commit);
     if !repo.has(&id)? || repo.is_partial(&commit) || parents_max > 0 {
         return Ok(false);
@@ -213,10 +207,9 @@ impl Pulling<'_> {
             let mut haves = Vec::new();
             if let Some(have) =
                 self.pull.name.as_ref().map(|name| self.repo.resolve(name)).transpose()?.flatten()
+                && is_complete(self.repo, have, 0).await?
             {
-                if is_complete(self.repo, have, 0).await? {
-                    haves.push(have);
-                }
+                haves.push(have);
             }
             let parents_max = self.pull.parents_max;
             let want = Want { wants: vec![self.commit], haves, parents_max, commitmeta: true };

@@ -428,22 +428,19 @@ fn height(
         if heights.contains_key(&id) {
             continue;
         }
-        let children = match children {
-            Some(children) => children,
-            None => {
-                let data = repo.read_metadata(&id)?.ok_or(RepoError::Missing { id })?;
-                let tree = DirTree::parse(&data).map_err(|error| RepoError::corrupt(id, error))?;
-                let children: Vec<_> = tree
-                    .directories()
-                    .map(|(_, directory)| ObjectId::new(directory.tree, ObjectKind::DirTree))
-                    .filter(|child| wanted.contains(child))
-                    .collect();
-                let unknown: Vec<_> =
-                    children.iter().copied().filter(|child| !heights.contains_key(child)).collect();
-                open.push((id, Some(children)));
-                open.extend(unknown.into_iter().map(|child| (child, None)));
-                continue;
-            }
+        let Some(children) = children else {
+            let data = repo.read_metadata(&id)?.ok_or(RepoError::Missing { id })?;
+            let tree = DirTree::parse(&data).map_err(|error| RepoError::corrupt(id, error))?;
+            let children: Vec<_> = tree
+                .directories()
+                .map(|(_, directory)| ObjectId::new(directory.tree, ObjectKind::DirTree))
+                .filter(|child| wanted.contains(child))
+                .collect();
+            let unknown: Vec<_> =
+                children.iter().copied().filter(|child| !heights.contains_key(child)).collect();
+            open.push((id, Some(children)));
+            open.extend(unknown.into_iter().map(|child| (child, None)));
+            continue;
         };
         let below = children.iter().filter_map(|child| heights.get(child)).max();
         heights.insert(id, below.map_or(1, |below| below + 1));
@@ -470,8 +467,7 @@ impl Packer<'_> {
     fn run(&mut self, ids: &[ObjectId]) -> Result<(), PushError> {
         let mut open = OpenPack::new();
         for id in ids {
-            let object =
-                self.repo.read_for_sending(id, PACKED_OBJECT_BYTES_MAX, self.verify)?;
+            let object = self.repo.read_for_sending(id, PACKED_OBJECT_BYTES_MAX, self.verify)?;
             let going_on = match object.bytes {
                 Packed::Memory(data) if data.len() as u64 <= PACKED_OBJECT_BYTES_MAX => {
                     open.add(id, &data);

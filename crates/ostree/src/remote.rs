@@ -51,10 +51,16 @@ pub enum RemoteError {
     },
     /// No answer could be had.
     #[error(transparent)]
-    Transfer(#[from] trunkline_transfer::Error),
+    Transfer(Box<trunkline_transfer::Error>),
     /// The base URL cannot be used.
     #[error("`{0}` cannot be the base of a repository")]
     Url(Box<str>),
+}
+
+impl From<trunkline_transfer::Error> for RemoteError {
+    fn from(error: trunkline_transfer::Error) -> Self {
+        Self::Transfer(Box::new(error))
+    }
 }
 
 /// A repository behind a URL.
@@ -199,8 +205,7 @@ impl Remote {
         repair: bool,
     ) -> Result<Vec<Receipt>, RemoteError> {
         let path = if repair { "trunkline/pack?repair=true" } else { "trunkline/pack" };
-        let reply =
-            self.send(Method::POST, path, Payload::Bytes(pack), RECEIPTS_BYTES_MAX).await?;
+        let reply = self.send(Method::POST, path, Payload::Bytes(pack), RECEIPTS_BYTES_MAX).await?;
         decode_receipts(&good("pack", reply)?.body)
             .map_err(|source| RemoteError::Frame { what: "pack", source })
     }
@@ -251,8 +256,7 @@ impl Remote {
         let what = "check";
         let body = want.encode().map_err(|source| RemoteError::Frame { what, source })?;
         let payload = Payload::Bytes(body.into());
-        let reply =
-            self.send(Method::POST, "trunkline/check", payload, RECEIPTS_BYTES_MAX).await?;
+        let reply = self.send(Method::POST, "trunkline/check", payload, RECEIPTS_BYTES_MAX).await?;
         serde_json::from_slice(&good(what, reply)?.body)
             .map_err(|_| RemoteError::Malformed { what })
     }

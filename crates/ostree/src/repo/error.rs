@@ -63,6 +63,7 @@ pub enum RepoError {
 }
 
 impl RepoError {
+    #[expect(clippy::needless_pass_by_value, reason = "errors are handed in as they come")]
     pub(crate) fn corrupt(id: ObjectId, reason: impl ToString) -> Self {
         Self::Corrupt { id, reason: reason.to_string() }
     }

@@ -80,7 +80,9 @@ fn every_mode_is_read_as_an_archive() {
         archive.set_ref(&name, &commit).unwrap();
         ostree(archive.path(), &["fsck", "-q"]);
         assert_eq!(ostree(archive.path(), &["rev-parse", "main"]).trim(), commit.to_string());
-        assert_eq!(fs::read_dir(archive.path().join("tmp")).unwrap().count(), 0, "{mode}");
+        let ours = |name: std::ffi::OsString| name.to_string_lossy().starts_with("trunkline-");
+        let mut left = fs::read_dir(archive.path().join("tmp")).unwrap();
+        assert!(!left.any(|entry| ours(entry.unwrap().file_name())), "{mode}");
     }
 }
 

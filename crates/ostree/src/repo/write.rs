@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use trunkline_proto::ostree::{Checksum, ObjectId, ObjectVerifier, RefName, VerifyLimits};
@@ -40,7 +40,7 @@ impl Repo {
         let text = format!("{commit}\n");
         temporary.file.write_all(text.as_bytes()).on("write", &temporary.path)?;
         temporary.file.sync_data().on("sync", &temporary.path)?;
-        temporary.rename(path)
+        temporary.rename(&path)
     }
 
     /// Marks a commit as partly pulled, before its commit object is written.
@@ -103,7 +103,7 @@ impl Writing {
         if let Some(parent) = self.path.parent() {
             fs::create_dir_all(parent).on("make", parent)?;
         }
-        self.temporary.rename(self.path)?;
+        self.temporary.rename(&self.path)?;
         Ok(data)
     }
 }
@@ -124,8 +124,8 @@ impl Temporary {
         Ok(Self { path, file, renamed: false })
     }
 
-    fn rename(mut self, path: PathBuf) -> Result<(), RepoError> {
-        fs::rename(&self.path, &path).on("rename", &path)?;
+    fn rename(mut self, path: &Path) -> Result<(), RepoError> {
+        fs::rename(&self.path, path).on("rename", path)?;
         self.renamed = true;
         Ok(())
     }
