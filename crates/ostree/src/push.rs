@@ -265,7 +265,8 @@ impl Pushing<'_> {
                     Item::Pack(pack, ids) => self.send_pack(pack, ids, last_round).await,
                     Item::Single(id, packed) => {
                         let bytes = packed.len();
-                        let sent = self.remote.post_object(&id, payload(packed)).await;
+                        let sent =
+                            self.remote.post_object(&id, payload(packed), self.push.repair).await;
                         self.repo.forget_packed(&id);
                         self.counts.sent(bytes, sent?);
                         Ok(Vec::new())
@@ -401,7 +402,7 @@ impl Pushing<'_> {
         let read = move || repo.read_for_sending(&id, PACKED_OBJECT_BYTES_MAX, verify);
         let object = tokio::task::spawn_blocking(read).await??;
         let bytes = object.bytes.len();
-        let sent = self.remote.post_object(&id, payload(object.bytes)).await;
+        let sent = self.remote.post_object(&id, payload(object.bytes), false).await;
         self.repo.forget_packed(&id);
         self.counts.sent(bytes, sent?);
         Ok(())

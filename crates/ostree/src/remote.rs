@@ -294,12 +294,21 @@ impl Remote {
         }
     }
 
-    /// Stores one object. Returns whether it was new: another may have stored it before.
+    /// Stores one object. Returns whether it was new: another may have stored it before. With
+    /// `repair`, which a server with packs understands, a corrupt one is replaced.
     ///
     /// # Errors
     /// [`RemoteError::Status`] for any answer but 2xx and 409.
-    pub async fn post_object(&self, id: &ObjectId, payload: Payload) -> Result<bool, RemoteError> {
-        let path = object_path(id);
+    pub async fn post_object(
+        &self,
+        id: &ObjectId,
+        payload: Payload,
+        repair: bool,
+    ) -> Result<bool, RemoteError> {
+        let mut path = object_path(id);
+        if repair {
+            path.push_str("?repair=true");
+        }
         let mut request = Request::new(Method::POST, self.url(&path)?);
         let octets = HeaderValue::from_static("application/octet-stream");
         request.headers.insert(CONTENT_TYPE, octets);

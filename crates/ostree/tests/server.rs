@@ -172,7 +172,7 @@ async fn what_packs_bring_is_a_repository_and_a_second_push_sends_the_difference
     fsck(&scene.stored());
     assert_eq!(remote.read_ref(&scene.name).await.unwrap(), Some(scene.new));
 
-    let before = after;
+    let before = remote.engine().stats_total();
     let third = push(&scene.repo, &remote, &scene.push(scene.new)).await.unwrap();
     assert_eq!((third.uploads, third.ref_set), (0, false));
     assert_eq!(remote.engine().stats_total().requests - before.requests, 1);
@@ -282,7 +282,7 @@ async fn check_finds_what_is_missing_or_corrupt_and_repair_sends_just_that() {
     }
     let repair = Push { repair: true, ..scene.push(scene.new) };
     push(&scene.repo, &remote, &repair).await.unwrap();
-    assert_eq!(std::fs::read(&path).unwrap(), good);
+    assert!(std::fs::read(&path).unwrap() == good);
     pull(&mine, &remote, &scene.pull()).await.unwrap();
     fsck(mine.path());
 }

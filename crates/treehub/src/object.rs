@@ -12,6 +12,7 @@ use trunkline_proto::ostree::{ObjectId, ObjectKind, ObjectVerifier};
 use crate::body::{Pieces, ReplyBody, feed};
 use crate::metrics::add;
 use crate::multipart::{self, Multipart};
+use crate::pack::verify_stored;
 use crate::range::{self, Asked};
 use crate::reply::{self, BoxError, Failure, Reply};
 use crate::routes::Namespace;
@@ -107,10 +108,37 @@ where
     };
     // Treehub answers an upload in a form with 200, a plain one with 204.
     let stored = if boundary.is_some() { StatusCode::OK } else { StatusCode::NO_CONTENT };
+    let repair = ask.query("repair").is_some_and(|value| value == "true");
     let Ask { hub, namespace, request } = ask;
-    let work = move |pieces: &mut Pieces| receive(&hub, &namespace, id, pieces, boundary, length);
+    let work = move |pieces: &mut Pieces| {
+        refuse_present(&hub, &namespace, id, repair)?;
+        receive(&hub, &namespace, id, pieces, boundary, length)
+    };
     feed(request.into_body(), work).await??;
     Ok(reply::empty(stored))
+}
+
+/// An object that is there is not taken again, unless it is corrupt and that is asked for.
+fn refuse_present(
+    hub: &Treehub,
+    namespace: &Namespace,
+    id: ObjectId,
+    repair: bool,
+) -> Result<(), Failure> {
+    // A commitmeta is not bound to a hash: the newer one, with more signatures, must get through.
+    if id.kind == ObjectKind::CommitMeta {
+        return Ok(());
+    }
+    let present = if repair {
+        verify_stored(hub, namespace, &id)?.is_ok_and(|found| found)
+    } else {
+        hub.inner.store.stat(namespace, &id)?.is_some()
+    };
+    if present {
+        let description = format!("{id} is there already");
+        return Err(Failure::new(StatusCode::CONFLICT, "object_exists", description));
+    }
+    Ok(())
 }
 
 fn receive(
@@ -122,11 +150,6 @@ fn receive(
     length: Option<u64>,
 ) -> Result<(), Failure> {
     let store = &hub.inner.store;
-    // A commitmeta is not bound to a hash: the newer one, with more signatures, must get through.
-    if id.kind != ObjectKind::CommitMeta && store.stat(namespace, &id)?.is_some() {
-        let description = format!("{id} is there already");
-        return Err(Failure::new(StatusCode::CONFLICT, "object_exists", description));
-    }
     let mut incoming = Incoming::new(hub, namespace, id)?;
     let mut form = boundary.map(|boundary| Multipart::new(&boundary));
     let mut received = 0;
