@@ -18,10 +18,14 @@ use crate::exit::Exit;
 use crate::flags::{Cli, Command};
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(commands::garage::named(std::env::args_os()));
     let exit = match cli.command {
         Command::Get(args) => commands::get::main(*args),
         Command::Tour(args) => Ok(commands::tour::main(&args)),
+        Command::Ostree(command) => Ok(commands::ostree::main(command)),
+        Command::Treehub(command) => Ok(commands::treehub::main(command)),
+        Command::GaragePush(args) => Ok(commands::garage::push(*args)),
+        Command::GarageCheck(args) => Ok(commands::garage::check(*args)),
     };
     exit.unwrap_or_else(|error: commands::get::GetError| {
         render::error(&error.to_string());

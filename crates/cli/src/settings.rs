@@ -78,6 +78,19 @@ pub(crate) fn seconds(flag: &'static str, value: f64) -> Result<Duration, Settin
 }
 
 fn tls(args: &NetworkArgs, environment: &Environment) -> Result<TlsClient, SettingsError> {
+    let identity = match &args.cert {
+        Some(path) => Some(client_certificate(path, args)?),
+        None => None,
+    };
+    tls_as(args, environment, identity)
+}
+
+/// The TLS client with a client certificate that comes from elsewhere than the command line.
+pub(crate) fn tls_as(
+    args: &NetworkArgs,
+    environment: &Environment,
+    identity: Option<ClientCertificate>,
+) -> Result<TlsClient, SettingsError> {
     let only = |files: &Option<PathBuf>, folder: &Option<PathBuf>| {
         Roots::Only(files.iter().chain(folder).cloned().collect())
     };
@@ -90,16 +103,18 @@ fn tls(args: &NetworkArgs, environment: &Environment) -> Result<TlsClient, Setti
     } else {
         Roots::System
     };
-    let identity = match &args.cert {
-        Some(path) => Some(client_certificate(path, args)?),
-        None => None,
-    };
     let min_version = match args.tls_min.as_deref() {
         Some("1.3") => TlsVersion::Tls13,
         _ => TlsVersion::Tls12,
     };
     let verify = !args.insecure;
-    Ok(TlsClient::new(TlsOptions { roots, identity, verify, min_version, ..TlsOptions::default() })?)
+    Ok(TlsClient::new(TlsOptions {
+        roots,
+        identity,
+        verify,
+        min_version,
+        ..TlsOptions::default()
+    })?)
 }
 
 fn client_certificate(path: &Path, args: &NetworkArgs) -> Result<ClientCertificate, SettingsError> {
