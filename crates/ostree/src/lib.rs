@@ -4,6 +4,7 @@
 //! [`push::push`], [`pull::pull`] and [`check::check`] decide from the two what moves; the moving
 //! is done by `trunkline-transfer`: no connection is made here.
 
+pub mod beside;
 pub mod check;
 pub mod closure;
 pub mod credentials;

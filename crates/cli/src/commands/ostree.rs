@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 use thiserror::Error;
+use trunkline_ostree::beside;
 use trunkline_ostree::check::{self, Check, CheckError};
 use trunkline_ostree::closure::WalkError;
 use trunkline_ostree::credentials::{Credentials, CredentialsError};
@@ -176,6 +177,12 @@ async fn push(args: PushArgs, repair: bool) -> Result<Exit, OstreeError> {
         plain: args.server.plain,
     };
     let pushed = push::push(&repo, &remote, &ask).await?;
+    if args.deltas && !args.dry_run {
+        beside::push_deltas(&repo, &remote, &commit).await?;
+    }
+    if let Some(file) = args.manifest.as_ref().filter(|_| !args.dry_run) {
+        beside::push_manifest(&remote, &commit, file).await?;
+    }
     let style = &args.server.output_style;
     finish(style, &remote, started, &pushed, || pushed_line(&pushed, args.dry_run));
     Ok(Exit::Success)

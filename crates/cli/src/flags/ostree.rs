@@ -73,6 +73,12 @@ pub(crate) struct PushArgs {
     /// Do not hash objects before they are sent
     #[arg(long)]
     pub(crate) no_verify: bool,
+    /// Send the static deltas that lead to the commit as well (servers with packs)
+    #[arg(long)]
+    pub(crate) deltas: bool,
+    /// Send this JSON manifest of how the commit was made as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

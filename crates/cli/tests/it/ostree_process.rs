@@ -1,6 +1,8 @@
 //! `trunkline ostree` and `trunkline treehub serve` as processes: exit codes, drop-in names, and
 //! what is left when either is killed at any moment.
 
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests fail by panicking")]
+
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -134,6 +136,20 @@ fn the_commands_work_together_and_tell_by_their_exit_codes() {
     assert!(
         text.starts_with("Upload to Treehub complete after 0 HEAD requests and 0 PUT"),
         "{text}"
+    );
+
+    // What lies beside the objects goes only when asked for.
+    assert!(!root.join("default/deltas").exists());
+    ostree(&repo, &["static-delta", "generate", "--empty", "main"]);
+    let manifest = directory.path().join("manifest.json");
+    let text = r#"{"manifest":{"default":{"@revision":"r"},"project":[{"@name":"meta-updater"}]}}"#;
+    std::fs::write(&manifest, text).unwrap();
+    done(push(&repo, &serving.url).arg("--deltas").arg("--manifest").arg(&manifest));
+    assert!(root.join(format!("default/manifests/{commit}")).exists());
+    let stored = root.join("default");
+    assert_eq!(
+        ostree(&stored, &["static-delta", "list"]),
+        ostree(&repo, &["static-delta", "list"])
     );
 
     // One object is lost: check says which and fails, repair sends just that.
