@@ -26,9 +26,9 @@ const PACK_BYTES_MAX: u64 = 16 << 20;
 /// Shortest pack in bytes that is worth a request of its own while others are in flight.
 const PACK_BYTES_MIN: u64 = 1 << 20;
 /// Longer objects are sent on their own, straight from their file.
-const PACKED_OBJECT_BYTES_MAX: u64 = 4 << 20;
+pub(crate) const PACKED_OBJECT_BYTES_MAX: u64 = 4 << 20;
 /// Packs in flight. Each waits for the server's disk at its end; the others fill the line.
-const PACKS_IN_FLIGHT: usize = 4;
+pub(crate) const PACKS_IN_FLIGHT: usize = 4;
 /// Packs made ahead of those in flight.
 const PACKS_AHEAD_MAX: usize = 2;
 /// On a plain server, larger objects are asked for before they are sent.
@@ -474,7 +474,7 @@ impl Packer<'_> {
                     open.add(id, &data);
                     if open.bytes.len() as u64 >= self.pack_bytes {
                         let full = std::mem::replace(&mut open, OpenPack::new());
-                        self.hand_over(full.close())
+                        self.hand_over(pack(full))
                     } else {
                         true
                     }
@@ -486,7 +486,7 @@ impl Packer<'_> {
             }
         }
         if !open.ids.is_empty() {
-            self.hand_over(open.close());
+            self.hand_over(pack(open));
         }
         Ok(())
     }
@@ -497,27 +497,39 @@ impl Packer<'_> {
     }
 }
 
-struct OpenPack {
+fn pack(full: OpenPack) -> Item {
+    let (bytes, ids) = full.close();
+    Item::Pack(bytes, ids)
+}
+
+/// A pack that is being filled.
+pub(crate) struct OpenPack {
     encoder: PackEncoder,
     bytes: Vec<u8>,
     ids: Vec<(ObjectId, u64)>,
 }
 
 impl OpenPack {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (encoder, head) = PackEncoder::new();
         Self { encoder, bytes: head.to_vec(), ids: Vec::new() }
     }
 
-    fn add(&mut self, id: &ObjectId, data: &[u8]) {
+    /// Length in bytes so far.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn add(&mut self, id: &ObjectId, data: &[u8]) {
         let bytes = data.len() as u64;
         self.bytes.extend_from_slice(&self.encoder.object(id, bytes));
         self.bytes.extend_from_slice(data);
         self.ids.push((*id, bytes));
     }
 
-    fn close(mut self) -> Item {
+    /// The pack, and what is in it with each object's length.
+    pub(crate) fn close(mut self) -> (Bytes, Vec<(ObjectId, u64)>) {
         self.bytes.extend_from_slice(&self.encoder.end());
-        Item::Pack(self.bytes.into(), self.ids)
+        (self.bytes.into(), self.ids)
     }
 }

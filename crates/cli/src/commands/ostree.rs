@@ -1,4 +1,4 @@
-//! `trunkline ostree`: push, pull, check, repair.
+//! `trunkline ostree`: push, pull, check, deploy, repair.
 
 use std::future::Future;
 use std::path::Path;
@@ -11,6 +11,7 @@ use trunkline_ostree::beside;
 use trunkline_ostree::check::{self, Check, CheckError};
 use trunkline_ostree::closure::WalkError;
 use trunkline_ostree::credentials::{Credentials, CredentialsError};
+use trunkline_ostree::deploy::{self, Deploy, DeployError};
 use trunkline_ostree::pull::{self, Pull, PullError, Pulled};
 use trunkline_ostree::push::{self, Push, PushError, Pushed};
 use trunkline_ostree::remote::{Remote, RemoteError, Verdict};
@@ -24,7 +25,7 @@ use url::Url;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::flags::OutputArgs;
-use crate::flags::ostree::{CheckArgs, OstreeCommand, PullArgs, PushArgs, ServerArgs};
+use crate::flags::ostree::{CheckArgs, DeployArgs, OstreeCommand, PullArgs, PushArgs, ServerArgs};
 use crate::render;
 use crate::settings::{self, SettingsError};
 use crate::{logging, signals};
@@ -57,6 +58,8 @@ pub(crate) enum OstreeError {
     Pull(#[from] PullError),
     #[error(transparent)]
     Check(#[from] CheckError),
+    #[error(transparent)]
+    Deploy(#[from] DeployError),
     #[error("cannot start: {0}")]
     Runtime(#[source] std::io::Error),
 }
@@ -67,6 +70,7 @@ pub(crate) fn main(command: OstreeCommand) -> Exit {
         OstreeCommand::Push(args) | OstreeCommand::Repair(args) => &args.server.output_style,
         OstreeCommand::Pull(args) => &args.server.output_style,
         OstreeCommand::Check(args) => &args.server.output_style,
+        OstreeCommand::Deploy(args) => &args.server.output_style,
     };
     logging::start(style.verbose);
     let ended = match command {
@@ -74,6 +78,7 @@ pub(crate) fn main(command: OstreeCommand) -> Exit {
         OstreeCommand::Repair(args) => run(push(*args, true)),
         OstreeCommand::Pull(args) => run(pull(*args)),
         OstreeCommand::Check(args) => run(check(*args)),
+        OstreeCommand::Deploy(args) => run(deploy(*args)),
     };
     ended.unwrap_or_else(|error| fail(&error))
 }
@@ -110,28 +115,36 @@ pub(crate) fn run(
 
 /// A server with its credentials, over an engine of its own.
 pub(crate) fn remote(args: &ServerArgs) -> Result<Remote, OstreeError> {
-    let environment = Environment::read();
-    let settings = settings::engine(&args.network, &environment)?;
-    let Some(path) = &args.credentials else {
-        let server = args.server.clone().expect("invariant: clap asks for one of the two");
-        return Ok(Remote::new(Engine::new(settings), server)?);
+    let engine = Engine::new(settings::engine(&args.network, &Environment::read())?);
+    remote_on(&engine, args, args.server.as_ref(), args.credentials.as_deref())
+}
+
+/// A server with its credentials, over an engine that others may share.
+fn remote_on(
+    engine: &Engine,
+    args: &ServerArgs,
+    server: Option<&Url>,
+    credentials: Option<&Path>,
+) -> Result<Remote, OstreeError> {
+    let Some(path) = credentials else {
+        let server = server.cloned().expect("invariant: clap asks for one of the two");
+        return Ok(Remote::new(engine.clone(), server)?);
     };
     let credentials = Credentials::read(path)?;
-    let server: Url = args.server.clone().unwrap_or(credentials.server);
+    let server: Url = server.cloned().unwrap_or(credentials.server);
     let mut profile = OriginProfile { auth: Some(credentials.auth), network: None };
     if let Some(archive) = &credentials.client_auth {
         let password = Secret::new(String::new());
         let identity = Identity::from_pkcs12(archive, Path::new("client_auth.p12"), &password)?;
-        let mut network = settings.network.clone();
-        network.tls = settings::tls_as(&args.network, &environment, Some(identity))?;
+        let mut network = engine.settings().network.clone();
+        network.tls = settings::tls_as(&args.network, &Environment::read(), Some(identity))?;
         profile.network = Some(network);
     }
-    let engine = Engine::new(settings);
     // A URL without an origin is refused by the first request.
     if let Ok(origin) = Origin::from_url(&server) {
         engine.configure(origin, profile);
     }
-    Ok(Remote::new(engine, server)?)
+    Ok(Remote::new(engine.clone(), server)?)
 }
 
 /// A ref or a commit, as people give either.
@@ -200,6 +213,23 @@ fn pushed_line(pushed: &Pushed, dry_run: bool) -> String {
         render::bytes(pushed.bytes),
         pushed.heads
     )
+}
+
+async fn deploy(args: DeployArgs) -> Result<Exit, OstreeError> {
+    let started = Instant::now();
+    let engine = Engine::new(settings::engine(&args.server.network, &Environment::read())?);
+    let to = &args.server;
+    let from = (args.from.as_ref(), args.from_credentials.as_deref());
+    let source = remote_on(&engine, to, from.0, from.1)?;
+    let target = remote_on(&engine, to, to.server.as_ref(), to.credentials.as_deref())?;
+    let ask = Deploy { commit: args.commit, name: args.name, force: args.force };
+    let deployed = deploy::deploy(&source, &target, &ask).await?;
+    finish(&to.output_style, &target, started, &deployed, || {
+        let moved = if deployed.ref_set { "ref set" } else { "ref unchanged" };
+        let bytes = render::bytes(deployed.bytes);
+        format!("{} objects brought over, {bytes}; {moved}", deployed.objects)
+    });
+    Ok(Exit::Success)
 }
 
 async fn pull(args: PullArgs) -> Result<Exit, OstreeError> {
@@ -298,10 +328,17 @@ fn exit_of(error: &OstreeError) -> Exit {
         OstreeError::Remote(error) => exit_of_remote(error),
         OstreeError::Push(PushError::Remote(error))
         | OstreeError::Pull(PullError::Remote(error))
-        | OstreeError::Check(CheckError::Remote(error)) => exit_of_remote(error),
+        | OstreeError::Check(CheckError::Remote(error))
+        | OstreeError::Deploy(DeployError::Remote(error)) => exit_of_remote(error),
+        OstreeError::Deploy(DeployError::Cut(error)) => error.class().into(),
+        OstreeError::Deploy(DeployError::NoPacks(_)) => Exit::Usage,
+        OstreeError::Deploy(DeployError::Temporary(_)) => Exit::File,
         OstreeError::Push(PushError::Local(WalkError::Repo(error)))
         | OstreeError::Pull(PullError::Local(WalkError::Repo(error))) => exit_of_repo(error),
-        OstreeError::Push(_) | OstreeError::Pull(_) | OstreeError::Check(_) => Exit::Integrity,
+        OstreeError::Push(_)
+        | OstreeError::Pull(_)
+        | OstreeError::Check(_)
+        | OstreeError::Deploy(_) => Exit::Integrity,
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum OstreeCommand {
     Pull(Box<PullArgs>),
     /// Is everything a commit needs on the server, and sound? Fails when it is not.
     Check(Box<CheckArgs>),
+    /// Bring a commit from one server to another, streamed; both must have packs.
+    Deploy(Box<DeployArgs>),
     /// Send what the server lacks of a commit or has corrupt, and nothing else.
     Repair(Box<PushArgs>),
 }
@@ -111,6 +113,28 @@ pub(crate) struct CheckArgs {
     /// Only look whether the commit object is there
     #[arg(long)]
     pub(crate) commit_only: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// What `deploy` takes; URL and credentials are those of the server that gets the commit.
+#[derive(Debug, Args)]
+pub(crate) struct DeployArgs {
+    /// Base URL of the server that has the commit
+    #[arg(long, value_name = "URL", required_unless_present = "from_credentials")]
+    pub(crate) from: Option<Url>,
+    /// credentials.zip or treehub.json of the server that has the commit
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub(crate) from_credentials: Option<PathBuf>,
+    /// The commit
+    #[arg(long, value_name = "COMMIT")]
+    pub(crate) commit: Checksum,
+    /// The ref to point at it
+    #[arg(short = 'r', long = "ref", value_name = "REF")]
+    pub(crate) name: Option<RefName>,
+    /// Move the ref even when the commit does not follow the present one
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

@@ -152,6 +152,16 @@ fn the_commands_work_together_and_tell_by_their_exit_codes() {
         ostree(&repo, &["static-delta", "list"])
     );
 
+    // Server to server.
+    let other_root = directory.path().join("other");
+    let other = Serving::start(&other_root);
+    let mut deploy = trunkline();
+    deploy.args(["ostree", "deploy", "--ref", "main", "--commit", &commit]);
+    done(deploy.args(["--from", &serving.url, &other.url]));
+    ostree(&other_root.join("default"), &["fsck", "-q"]);
+    assert_eq!(ostree(&other_root.join("default"), &["rev-parse", "main"]).trim(), commit);
+    other.kill();
+
     // One object is lost: check says which and fails, repair sends just that.
     let check = || {
         let mut command = trunkline();
