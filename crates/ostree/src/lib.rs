@@ -13,4 +13,5 @@ pub mod pull;
 pub mod push;
 pub mod remote;
 pub mod repo;
+pub mod targets;
 mod tree;

@@ -282,6 +282,7 @@ fn class_of(error: &transport::Error) -> Class {
         E::UntrustedIssuer { .. }
         | E::Certificate { .. }
         | E::Handshake { .. }
+        | E::ClientCertificate { .. }
         | E::TlsSetup(_) => Class::Tls,
         E::Proxy { source: transport::ProxyError::AuthenticationRequired, .. } => {
             Class::Authentication

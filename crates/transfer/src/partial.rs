@@ -4,12 +4,14 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use trunkline_proto::digest::{Algorithm, Hasher};
 use url::Url;
 
 use crate::error::ErrorKind;
+use crate::plan::Job;
 
 /// Files below this size are begun anew rather than resumed in a later run: what is saved would
 /// cost more than fetching it.
@@ -17,6 +19,13 @@ pub const RESUMABLE_BYTES_MIN: u64 = 1 << 20;
 
 /// The format of the state file; another number is ignored.
 const STATE_VERSION: u32 = 1;
+
+/// How long a lock is waited for: a transfer that was just stopped in this process holds it until
+/// its last write has ended.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
+
+/// How often a lock that is waited for is tried.
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Longest file name that common file systems take, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -161,15 +170,30 @@ pub(crate) fn save_state(path: &Path, state: &ResumeState) -> bool {
     fs::write(&new, bytes).and_then(|()| fs::rename(&new, path)).is_ok()
 }
 
+/// What became of a small file.
+pub(crate) enum Small {
+    /// It has its final name.
+    Placed,
+    /// The destination is a device or pipe, which takes bytes but no name.
+    IsDevice,
+}
+
 /// Writes a whole small file under its final name at once. Blocks, but briefly.
+///
+/// Nothing is asked about the destination beforehand: when the name is free, which a rename that
+/// replaces nothing finds out, that is one system call less for each of many files.
 pub(crate) fn write_small(
-    destination: &Path,
+    job: &Job,
     parts: &[bytes::Bytes],
     fsync: bool,
-) -> Result<(), ErrorKind> {
+) -> Result<Small, ErrorKind> {
     use std::io::Write as _;
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
+    if job.output.is_some() {
+        return Ok(Small::IsDevice);
+    }
+    let destination = job.destination.as_path();
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     // The process id is asked for once: on Linux each call is a system call.
     static PROCESS: OnceLock<u32> = OnceLock::new();
@@ -185,16 +209,48 @@ pub(crate) fn write_small(
         }
         Ok(())
     };
-    let written = write().map_err(|source| file_error("write", &path, source)).and_then(|()| {
-        fs::rename(&path, destination)
-            .map_err(|source| file_error("rename to", destination, source))
-    });
-    if written.is_err() {
+    if let Err(source) = write() {
+        let _ = fs::remove_file(&path);
+        // In a folder such as /dev nothing can be made, and nothing needs to be.
+        return match Target::of(job) {
+            Ok(Target::Device(_)) => Ok(Small::IsDevice),
+            _ => Err(file_error("write", &path, source)),
+        };
+    }
+    let placed = place(&path, job);
+    if !matches!(placed, Ok(Small::Placed)) {
         let _ = fs::remove_file(&path);
     } else if fsync {
         sync_folder(destination);
     }
-    written
+    placed
+}
+
+/// Gives a temporary file its name.
+fn place(path: &Path, job: &Job) -> Result<Small, ErrorKind> {
+    let destination = &job.destination;
+    if rename_new(path, destination) {
+        return Ok(Small::Placed);
+    }
+    match Target::of(job)? {
+        Target::Device(_) => Ok(Small::IsDevice),
+        Target::File(real) => fs::rename(path, &real)
+            .map(|()| Small::Placed)
+            .map_err(|source| file_error("rename to", destination, source)),
+    }
+}
+
+/// Renames to a name that is free; `false` when it is not, or when that cannot be found out in
+/// one step here.
+#[cfg(target_os = "linux")]
+fn rename_new(from: &Path, to: &Path) -> bool {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn rename_new(_from: &Path, _to: &Path) -> bool {
+    false
 }
 
 /// What stands at a destination before a transfer.
@@ -202,12 +258,36 @@ pub(crate) enum Target {
     /// Nothing or a regular file: written beside it and renamed.
     File(PathBuf),
     /// A device or pipe: written into.
-    Device(PathBuf),
+    Device(Device),
+}
+
+/// A place that is written into as it is, without a partial file.
+#[derive(Clone)]
+pub(crate) enum Device {
+    Named(PathBuf),
+    Open(Arc<File>),
+}
+
+impl Device {
+    /// Blocks: a named pipe waits for its reader.
+    pub(crate) fn open(&self) -> Result<Arc<File>, ErrorKind> {
+        match self {
+            Self::Open(file) => Ok(Arc::clone(file)),
+            Self::Named(path) => {
+                let file = OpenOptions::new().write(true).open(path);
+                file.map(Arc::new).map_err(|source| file_error("write", path, source))
+            }
+        }
+    }
 }
 
 impl Target {
     /// Looks at the destination; a link to a file stands for that file.
-    pub(crate) fn of(destination: &Path) -> Result<Self, ErrorKind> {
+    pub(crate) fn of(job: &Job) -> Result<Self, ErrorKind> {
+        if let Some(file) = &job.output {
+            return Ok(Self::Device(Device::Open(Arc::clone(file))));
+        }
+        let destination = &job.destination;
         let Ok(metadata) = fs::metadata(destination) else {
             return Ok(Self::File(destination.to_owned()));
         };
@@ -215,7 +295,7 @@ impl Target {
             return Err(file_error("write", destination, io::ErrorKind::IsADirectory.into()));
         }
         if !metadata.is_file() {
-            return Ok(Self::Device(destination.to_owned()));
+            return Ok(Self::Device(Device::Named(destination.to_owned())));
         }
         let is_link = fs::symlink_metadata(destination).is_ok_and(|m| m.is_symlink());
         let real = if is_link { fs::canonicalize(destination).ok() } else { None };
@@ -243,6 +323,7 @@ fn beside(destination: &Path, suffix: &str) -> PathBuf {
 /// Opens and locks the partial file. Between opening and locking, another process may have
 /// finished and renamed it: then the lock is on the finished file and must not be used.
 fn open_locked(path: &Path, destination: &Path) -> Result<File, ErrorKind> {
+    let asked = Instant::now();
     loop {
         let file = OpenOptions::new()
             .read(true)
@@ -253,6 +334,10 @@ fn open_locked(path: &Path, destination: &Path) -> Result<File, ErrorKind> {
             .map_err(|source| file_error("write", path, source))?;
         match file.try_lock() {
             Ok(()) => {}
+            Err(TryLockError::WouldBlock) if asked.elapsed() < LOCK_WAIT => {
+                std::thread::sleep(LOCK_INTERVAL);
+                continue;
+            }
             Err(TryLockError::WouldBlock) => {
                 return Err(ErrorKind::Busy { path: destination.to_owned() });
             }

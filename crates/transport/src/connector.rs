@@ -7,6 +7,7 @@ use base64::Engine as _;
 use http::HeaderValue;
 use rustls::HandshakeKind;
 use rustls_pki_types::ServerName;
+use tokio::io::BufReader;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -17,7 +18,7 @@ use crate::meter::{Meter, Metered};
 use crate::origin::{Origin, Scheme};
 use crate::range_lane::RangeConnection;
 use crate::settings::{HttpVersion, OriginSettings, Proxy, Route};
-use crate::stream::{Carrier, Stream};
+use crate::stream::{Carrier, Stream, TLS_READ_BYTES};
 use crate::{proxy, tcp, tls};
 
 /// What a connection is for.
@@ -177,8 +178,8 @@ impl Dialling<'_> {
     }
 
     async fn tcp(&self, host: &str, port: u16) -> Result<TcpStream, Error> {
-        self.phase.set(Phase::Connect);
-        tcp::dial(host, port, &self.settings.addresses, self.settings.tcp_keepalive).await
+        let OriginSettings { addresses, tcp_keepalive, .. } = self.settings;
+        tcp::dial(host, port, addresses, *tcp_keepalive, || self.phase.set(Phase::Connect)).await
     }
 
     async fn object(
@@ -191,7 +192,8 @@ impl Dialling<'_> {
         if self.origin.scheme() == Scheme::Http {
             let stream = Metered::new(Stream::Clear(carrier), Arc::clone(meter));
             self.phase.set(Phase::Http);
-            let connection = if version == HttpVersion::Http2 {
+            // A proxy that forwards understands the absolute form, which is HTTP/1.1's.
+            let connection = if version == HttpVersion::Http2 && !forwarding.absolute_form {
                 Connection::Http2(Http2::start(stream).await?)
             } else {
                 Connection::Http1(Http1::start(stream, forwarding).await?)
@@ -200,6 +202,7 @@ impl Dialling<'_> {
         }
         self.phase.set(Phase::Tls);
         let config = self.settings.tls.objects(version)?;
+        let carrier = BufReader::with_capacity(TLS_READ_BYTES, carrier);
         let stream = handshake(self.origin.host(), config, carrier).await?;
         let (_, session) = stream.get_ref();
         let kind = session.handshake_kind().map(Handshake::from);

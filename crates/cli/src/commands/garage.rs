@@ -3,11 +3,19 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Parser as _;
+use http::{Method, StatusCode};
 use trunkline_ostree::check::{self, Check};
+use trunkline_ostree::credentials::Credentials;
 use trunkline_ostree::push::{self, Push};
+use trunkline_ostree::remote::RemoteError;
 use trunkline_ostree::repo::{Mode, Repo};
+use trunkline_ostree::targets;
+use trunkline_proto::ostree::Checksum;
+use trunkline_transfer::{Engine, OriginProfile, Request};
+use trunkline_transport::Origin;
 
 use crate::commands::ostree::{self, Named, OstreeError, fail, run, verdict_text};
 use crate::exit::Exit;
@@ -128,7 +136,35 @@ async fn do_check(args: CheckArgs) -> Result<Exit, OstreeError> {
         render::error(&verdict_text(&verdict));
         return Ok(Exit::Mixed);
     }
+    check_targets(remote.engine(), &args.common, &commit).await?;
     Ok(Exit::Success)
+}
+
+/// Is the commit in the list that devices update to? Asked when the credentials say where that is.
+async fn check_targets(
+    engine: &Engine,
+    common: &CommonArgs,
+    commit: &Checksum,
+) -> Result<(), OstreeError> {
+    let credentials = Credentials::read(&common.credentials)?;
+    let Some(mut url) = credentials.tufrepo else { return Ok(()) };
+    // The server's own profile stays: it may have a client certificate.
+    if let Ok(origin) = Origin::from_url(&url)
+        && Origin::from_url(&credentials.server).ok().as_ref() != Some(&origin)
+    {
+        let profile = OriginProfile { auth: Some(credentials.auth), network: None };
+        engine.configure(origin, profile);
+    }
+    let base = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&format!("{base}/api/v1/user_repo/targets.json"));
+    let shown = url.to_string().into_boxed_str();
+    let request = Request::new(Method::GET, url);
+    let reply = engine.send(request).await.map_err(RemoteError::from)?;
+    if reply.status != StatusCode::OK {
+        return Err(OstreeError::TargetsStatus { url: shown, status: reply.status.as_u16() });
+    }
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    Ok(targets::check_targets(&reply.body, commit, now_s)?)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use trunkline_ostree::pull::{self, Pull, PullError, Pulled};
 use trunkline_ostree::push::{self, Push, PushError, Pushed};
 use trunkline_ostree::remote::{Remote, RemoteError, Verdict};
 use trunkline_ostree::repo::{Repo, RepoError};
+use trunkline_ostree::targets::TargetsError;
 use trunkline_proto::ostree::{Checksum, RefName};
 use trunkline_proto::secret::Secret;
 use trunkline_transfer::{Engine, OriginProfile};
@@ -60,6 +61,10 @@ pub(crate) enum OstreeError {
     Check(#[from] CheckError),
     #[error(transparent)]
     Deploy(#[from] DeployError),
+    #[error("{url} answered {status}")]
+    TargetsStatus { url: Box<str>, status: u16 },
+    #[error(transparent)]
+    Targets(#[from] TargetsError),
     #[error("cannot start: {0}")]
     Runtime(#[source] std::io::Error),
 }
@@ -324,6 +329,8 @@ fn exit_of(error: &OstreeError) -> Exit {
             Exit::File
         }
         OstreeError::Credentials(_) => Exit::Usage,
+        OstreeError::TargetsStatus { .. } => Exit::Status,
+        OstreeError::Targets(_) => Exit::Integrity,
         OstreeError::Repo(error) => exit_of_repo(error),
         OstreeError::Remote(error) => exit_of_remote(error),
         OstreeError::Push(PushError::Remote(error))

@@ -1,7 +1,5 @@
 //! Push, pull and check against our server over loopback, with `ostree` as the judge.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests fail by panicking")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! `trunkline ostree` and `trunkline treehub serve` as processes: exit codes, drop-in names, and
 //! what is left when either is killed at any moment.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests fail by panicking")]
-
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -138,6 +136,13 @@ fn the_commands_work_together_and_tell_by_their_exit_codes() {
         "{text}"
     );
 
+    let garage_check = || {
+        let mut command = trunkline();
+        command.args(["garage-check", "-w", "-r", &commit, "-j"]).arg(&credentials);
+        command
+    };
+    done(&mut garage_check());
+
     // What lies beside the objects goes only when asked for.
     assert!(!root.join("default/deltas").exists());
     ostree(&repo, &["static-delta", "generate", "--empty", "main"]);
@@ -176,6 +181,7 @@ fn the_commands_work_together_and_tell_by_their_exit_codes() {
     std::fs::remove_file(&path).unwrap();
     let output = check().output().unwrap();
     assert_eq!(output.status.code(), Some(7));
+    assert_eq!(garage_check().output().unwrap().status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains(object));
     let mut repair = trunkline();
     repair.args(["ostree", "repair", "--ref", "main", "--repo"]).arg(&repo).arg(&serving.url);
