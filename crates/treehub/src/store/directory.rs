@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use trunkline_proto::ostree::{Checksum, ObjectId, RefName, Storage};
 
@@ -16,6 +17,9 @@ const DIRECTORIES: [&str; 7] =
     ["objects", "refs/heads", "refs/remotes", "refs/mirrors", "tmp", "state", "extensions"];
 /// Beginning of temporary names in `tmp/`.
 const TEMPORARY_PREFIX: &str = "trunkline-";
+
+/// How old a temporary file is that nobody is writing any more: no upload takes a day.
+const LEFTOVER_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// What a crash may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +49,7 @@ impl DirectoryStore {
     pub fn open(root: &Path, durability: Durability) -> Result<Self, StoreError> {
         fs::create_dir_all(root).map_err(file_error("make", root))?;
         let root = fs::canonicalize(root).map_err(file_error("find", root))?;
+        remove_leftovers(&root)?;
         Ok(Self { root, durability, sequence: AtomicU64::new(0) })
     }
 
@@ -83,10 +88,15 @@ impl DirectoryStore {
     fn replace(&self, repository: &Path, path: &Path, data: &[u8]) -> Result<(), StoreError> {
         let mut temporary = Temporary::create(self.temporary(repository))?;
         temporary.write(data)?;
-        if self.durability == Durability::Sync {
-            temporary.sync()?;
+        if self.durability == Durability::Rename {
+            return temporary.rename(path);
         }
-        temporary.rename(path)
+        temporary.sync()?;
+        temporary.rename(path)?;
+        // The name is in the directory, which has a life of its own.
+        let parent = path.parent().expect("invariant: files lie in a directory");
+        let directory = File::open(parent).map_err(file_error("open", parent))?;
+        directory.sync_all().map_err(file_error("sync", parent))
     }
 }
 
@@ -223,6 +233,25 @@ impl Store for DirectoryStore {
     }
 }
 
+/// Removes what servers left in `tmp/` that were killed. Young files may be another server's.
+fn remove_leftovers(root: &Path) -> Result<(), StoreError> {
+    for namespace in fs::read_dir(root).map_err(file_error("list", root))? {
+        let temporary = namespace.map_err(file_error("list", root))?.path().join("tmp");
+        let Some(entries) = found(fs::read_dir(&temporary), "list", &temporary)? else { continue };
+        for entry in entries {
+            let entry = entry.map_err(file_error("list", &temporary))?;
+            let is_ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX);
+            let modified = entry.metadata().and_then(|metadata| metadata.modified());
+            let age = modified.ok().and_then(|time| time.elapsed().ok());
+            if is_ours && age.is_some_and(|age| age > LEFTOVER_AGE) {
+                // Another server may have been quicker.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A file that is removed unless it gets its name.
 #[derive(Debug)]
 struct Temporary {
@@ -329,4 +358,32 @@ pub(crate) fn read_all(mut reader: Reader, stat: &Stat) -> Result<Vec<u8>, Store
     let mut data = Vec::with_capacity(usize::try_from(stat.bytes).unwrap_or(0));
     reader.read_to_end(&mut data).map_err(StoreError::Read)?;
     Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn what_a_killed_server_left_goes_after_a_day() {
+        let root = tempfile::tempdir().unwrap();
+        let temporary = root.path().join("default/tmp");
+        fs::create_dir_all(&temporary).unwrap();
+        let make = |name: &str, age: Duration| {
+            let file = File::create(temporary.join(name)).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+        };
+        make("trunkline-1-1", LEFTOVER_AGE * 2);
+        make("trunkline-1-2", LEFTOVER_AGE / 2);
+        make("others", LEFTOVER_AGE * 2);
+        DirectoryStore::open(root.path(), Durability::Rename).unwrap();
+        let mut left: Vec<_> = fs::read_dir(&temporary)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["others", "trunkline-1-2"]);
+    }
 }
