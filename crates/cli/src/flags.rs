@@ -1,5 +1,9 @@
 //! Every flag, once. Names follow curl where curl has one.
 
+pub(crate) mod garage;
+pub(crate) mod ostree;
+pub(crate) mod treehub;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -25,6 +29,18 @@ pub(crate) enum Command {
     Nbd(Box<NbdArgs>),
     /// See on this machine what warm connections are worth: needs nothing, leaves nothing.
     Tour(TourArgs),
+    /// Move commits between OSTree repositories and servers.
+    #[command(subcommand)]
+    Ostree(ostree::OstreeCommand),
+    /// Serve OSTree objects.
+    #[command(subcommand)]
+    Treehub(treehub::TreehubCommand),
+    /// As the program of this name from aktualizr.
+    #[command(hide = true)]
+    GaragePush(Box<garage::PushArgs>),
+    /// As the program of this name from aktualizr.
+    #[command(hide = true)]
+    GarageCheck(Box<garage::CheckArgs>),
 }
 
 const GET_EXAMPLES: &str = "\

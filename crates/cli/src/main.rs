@@ -17,7 +17,7 @@ use clap::Parser as _;
 use crate::flags::{Cli, Command};
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(commands::garage::named(std::env::args_os()));
     let exit = match cli.command {
         Command::Get(args) => commands::get::main(*args).unwrap_or_else(|error| {
             render::error(&error.to_string());
@@ -28,6 +28,10 @@ fn main() -> std::process::ExitCode {
             error.exit()
         }),
         Command::Tour(args) => commands::tour::main(&args),
+        Command::Ostree(command) => commands::ostree::main(command),
+        Command::Treehub(command) => commands::treehub::main(command),
+        Command::GaragePush(args) => commands::garage::push(*args),
+        Command::GarageCheck(args) => commands::garage::check(*args),
     };
     exit.into()
 }

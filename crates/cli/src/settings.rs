@@ -78,6 +78,19 @@ pub(crate) fn seconds(flag: &'static str, value: f64) -> Result<Duration, Settin
 }
 
 fn tls(args: &NetworkArgs, environment: &Environment) -> Result<TlsClient, SettingsError> {
+    let identity = match &args.cert {
+        Some(path) => Some(client_certificate(path, args)?),
+        None => None,
+    };
+    tls_as(args, environment, identity)
+}
+
+/// The TLS client with a client certificate that comes from elsewhere than the command line.
+pub(crate) fn tls_as(
+    args: &NetworkArgs,
+    environment: &Environment,
+    identity: Option<ClientCertificate>,
+) -> Result<TlsClient, SettingsError> {
     let only = |files: &Option<PathBuf>, folder: &Option<PathBuf>| {
         Roots::Only(files.iter().chain(folder).cloned().collect())
     };
@@ -89,10 +102,6 @@ fn tls(args: &NetworkArgs, environment: &Environment) -> Result<TlsClient, Setti
         only(&environment.ssl_cert_file, &environment.ssl_cert_dir)
     } else {
         Roots::System
-    };
-    let identity = match &args.cert {
-        Some(path) => Some(client_certificate(path, args)?),
-        None => None,
     };
     let min_version = match args.tls_min.as_deref() {
         Some("1.3") => TlsVersion::Tls13,

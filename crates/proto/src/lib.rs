@@ -5,6 +5,7 @@
 //! - [`http_date`], [`retry_after`], [`range`]: header values of RFC 9110.
 //! - [`list`]: transfer lists.
 //! - [`nbd`]: the Network Block Device protocol.
+//! - [`ostree`]: objects, refs and summaries of OSTree; [`pack`]: many objects in one body.
 //! - [`netrc`], [`no_proxy`]: files and variables by which users tell hosts apart.
 //! - [`partition`]: MBR and GPT.
 //! - [`secret`]: text that cannot be shown.
@@ -17,6 +18,8 @@ pub mod nbd;
 pub mod netrc;
 pub mod no_proxy;
 pub mod partition;
+pub mod ostree;
+pub mod pack;
 pub mod range;
 pub mod retry_after;
 pub mod secret;

@@ -66,8 +66,20 @@ impl Identity {
     /// [`TlsSetupError::Pkcs12`] when the file cannot be opened with this password; others naming
     /// the file when it holds no key or no certificate for its key.
     pub fn from_pkcs12_file(path: &Path, password: &Secret) -> Result<Self, TlsSetupError> {
-        let bytes = read_bounded(path, IDENTITY_FILE_BYTES_MAX)?;
-        let archive = Pkcs12Archive::from_pkcs12(&bytes, password.expose()).map_err(|error| {
+        Self::from_pkcs12(&read_bounded(path, IDENTITY_FILE_BYTES_MAX)?, path, password)
+    }
+
+    /// As [`from_pkcs12_file`](Self::from_pkcs12_file), from bytes that were found inside `path`,
+    /// which errors name.
+    ///
+    /// # Errors
+    /// As [`from_pkcs12_file`](Self::from_pkcs12_file).
+    pub fn from_pkcs12(
+        bytes: &[u8],
+        path: &Path,
+        password: &Secret,
+    ) -> Result<Self, TlsSetupError> {
+        let archive = Pkcs12Archive::from_pkcs12(bytes, password.expose()).map_err(|error| {
             TlsSetupError::Pkcs12 { path: path.to_owned(), reason: error.to_string() }
         })?;
         let Some(bag) = archive.keys.first() else {

@@ -49,11 +49,17 @@ pub(crate) fn summary(report: &Report) -> String {
 
 /// The counters of `--stats`, a line an origin.
 pub(crate) fn stats(report: &Report, engine: &Engine) -> String {
+    let mut text = origins(engine);
+    let _ = write!(text, "retries {}", report.retries);
+    text
+}
+
+/// The counters of each origin, a line each.
+pub(crate) fn origins(engine: &Engine) -> String {
     let mut text = String::new();
     for (origin, stats) in engine.stats() {
         let _ = writeln!(text, "{origin}: {}", counters(&stats));
     }
-    let _ = write!(text, "retries {}", report.retries);
     text
 }
 

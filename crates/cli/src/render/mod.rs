@@ -5,6 +5,7 @@ mod json;
 mod progress;
 mod view;
 
+pub(crate) use human::{bytes, origins};
 pub(crate) use view::View;
 
 use std::io::Write as _;
@@ -13,4 +14,14 @@ use std::io::Write as _;
 pub(crate) fn error(message: &str) {
     // Nobody is left to tell when standard error is closed.
     let _ = writeln!(std::io::stderr(), "trunkline: {message}");
+}
+
+/// One line of data on standard output.
+pub(crate) fn data(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// One line for people on standard error.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

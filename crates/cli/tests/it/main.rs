@@ -19,5 +19,7 @@ mod judge; // nginx
 mod lists; // the three forms, standard input, long ones
 mod nbd; // nbdcopy, qemu-io and sfdisk over `trunkline nbd`
 mod network; // connections, versions, proxies, names, certificates
+mod ostree; // push, pull and check against our server, judged by ostree
+mod ostree_process; // ostree and treehub as processes; killed at any moment
 mod reports; // summary, --stats, progress, --help
 mod tour; // trunkline tour
