@@ -40,6 +40,13 @@ impl Version {
         &self.text
     }
 
+    /// The version as R prints it: numbers without leading zeros, joined by dots.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let numbers: Vec<String> = self.numbers.iter().map(u32::to_string).collect();
+        numbers.join(".")
+    }
+
     /// The numbers, as spelled: `1.0` has two.
     #[must_use]
     pub fn numbers(&self) -> &[u32] {
@@ -154,6 +161,7 @@ mod tests {
     fn the_spelling_is_kept() {
         assert_eq!(version("0.6-27").to_string(), "0.6-27");
         assert_eq!(version("01.0").as_str(), "01.0");
+        assert_eq!(version("01.0-27").canonical(), "1.0.27");
     }
 
     proptest! {
