@@ -140,6 +140,18 @@ pub fn install_set_warnings(set: &InstallSet, r_is_under_development: bool) -> V
     warnings
 }
 
+/// Warning of `install.packages()` about a wanted package whose name differs from those on offer
+/// in upper and lower case only; `None` unless it is the only one unavailable.
+#[must_use]
+pub fn perhaps_you_meant<'a>(
+    set: &InstallSet,
+    mut offered: impl Iterator<Item = &'a str>,
+) -> Option<String> {
+    let [wanted] = set.unavailable.as_slice() else { return None };
+    let meant = offered.find(|name| name.eq_ignore_ascii_case(wanted))?;
+    Some(format!("Perhaps you meant {} ?", quote(meant)))
+}
+
 /// Warning of `install.packages()` about packages that need each other; `None` without a circle.
 #[must_use]
 pub fn circle(order: &InstallOrder) -> Option<String> {

@@ -58,17 +58,19 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<StringMatrix, Error> {
 struct Field {
     tag: String,
     value: String,
+    /// Nothing stood on the tag's own line, and nothing has been added since: that line is none.
+    is_unbegun: bool,
 }
 
 impl Field {
     fn begin(&mut self, tag: &str, value: &str) {
         tag.clone_into(&mut self.tag);
         value.clone_into(&mut self.value);
+        self.is_unbegun = value.is_empty();
     }
 
     fn extend(&mut self, line: &str) {
-        // R: a value that is empty so far takes the line without a break before it.
-        if !self.value.is_empty() {
+        if !std::mem::take(&mut self.is_unbegun) {
             self.value.push('\n');
         }
         if line != "." {
@@ -77,7 +79,7 @@ impl Field {
     }
 
     fn flush_into(&mut self, builder: &mut MatrixBuilder) -> Result<(), Error> {
-        if !self.tag.is_empty() && !builder.set(&self.tag, &self.value) {
+        if !self.tag.is_empty() && !builder.set(&self.tag, self.value.trim_end_matches('\n')) {
             return Err(Error::TooManyFields { limit: COLUMNS_MAX });
         }
         self.tag.clear();
