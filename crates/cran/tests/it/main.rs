@@ -2,6 +2,8 @@
 //!
 //! Without `Rscript` these tests say that they are skipped and pass.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod closure;
 mod index;
 mod parse;
