@@ -1,3 +1,29 @@
-//! The `trunkline` command.
+//! The `trunkline` command: reads arguments and environment, shows progress, and maps what
+//! happened to an exit code. Everything else is in the libraries below it.
 
-fn main() {}
+mod commands;
+mod environment;
+mod exit;
+mod flags;
+mod logging;
+mod render;
+mod secret_input;
+mod settings;
+mod signals;
+
+use clap::Parser as _;
+
+use crate::exit::Exit;
+use crate::flags::{Cli, Command};
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    let exit = match cli.command {
+        Command::Get(args) => commands::get::main(*args),
+    };
+    exit.unwrap_or_else(|error: commands::get::GetError| {
+        render::error(&error.to_string());
+        Exit::Usage
+    })
+    .into()
+}

@@ -1,0 +1,4 @@
+//! One module a command: arguments in, exit code out.
+
+pub(crate) mod get;
+pub(crate) mod get_list;

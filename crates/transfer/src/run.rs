@@ -1,0 +1,84 @@
+//! Many jobs: a bounded number in flight, one failure stops nothing else, a report at the end.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::{Stream, StreamExt as _};
+use tokio::task::JoinSet;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::event::{JobId, Observer, Receipt};
+use crate::plan::{Job, LaneChoice};
+use crate::report::Report;
+
+/// Transfers in flight unless asked otherwise: fills six HTTP/2 connections at 20 ms without
+/// holding more than 32 MiB of bodies.
+pub const IN_FLIGHT_DEFAULT: usize = 256;
+
+impl Engine {
+    /// Runs jobs in the order in which they come, up to `in_flight` at a time. The jobs are
+    /// pulled as they are needed, so a list of any length takes no memory.
+    ///
+    /// When `stop` is ready, transfers under way are dropped (see [`fetch`](Self::fetch) for
+    /// what stays on disk) and the report counts them as cancelled.
+    pub async fn run(
+        &self,
+        jobs: impl Stream<Item = Job>,
+        in_flight: usize,
+        observer: Arc<dyn Observer>,
+        stop: impl Future<Output = ()>,
+    ) -> Report {
+        let started = Instant::now();
+        let mut jobs = pin!(jobs.fuse().peekable());
+        let mut stop = pin!(stop);
+        let mut running = JoinSet::new();
+        let mut report = Report::default();
+        let mut next_id: JobId = 0;
+        let mut more = true;
+        while more || !running.is_empty() {
+            let has_room = running.len() < in_flight.max(1);
+            tokio::select! {
+                biased;
+                () = &mut stop => {
+                    report.cancelled = running.len() as u64;
+                    running.shutdown().await;
+                    break;
+                }
+                Some(ended) = running.join_next() => record(&mut report, ended),
+                job = jobs.next(), if more && has_room => match job {
+                    None => more = false,
+                    Some(mut job) => {
+                        if next_id == 0 && jobs.as_mut().peek().await.is_none() {
+                            // Alone: nothing to multiplex, perhaps much to carry.
+                            job.lane = LaneChoice::Range;
+                        }
+                        let (engine, observer, id) = (self.clone(), Arc::clone(&observer), next_id);
+                        next_id += 1;
+                        running.spawn(async move { (id, engine.fetch(id, &job, &observer).await) });
+                    }
+                },
+            }
+        }
+        report.elapsed = started.elapsed();
+        report
+    }
+}
+
+type Ended = Result<(JobId, Result<Receipt, Arc<Error>>), tokio::task::JoinError>;
+
+fn record(report: &mut Report, ended: Ended) {
+    match ended {
+        Ok((_, Ok(receipt))) => {
+            report.done += 1;
+            report.unchanged += u64::from(receipt.unchanged);
+            report.bytes_received += receipt.bytes_received;
+            report.retries += u64::from(receipt.attempts.saturating_sub(1));
+        }
+        Ok((id, Err(error))) => report.add_failure(id, error),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => report.cancelled += 1,
+    }
+}
