@@ -195,8 +195,11 @@ pub enum Error {
     /// The answer's head broke a rule, seen by the range lane.
     #[error("the server's answer is not valid HTTP: {0}")]
     BrokenHead(HeadError),
-    /// The body ended before its announced length or its last chunk.
-    #[error("the connection ended in mid-body")]
+    /// The body's chunks broke a rule, seen by the range lane.
+    #[error("the server's answer is not valid HTTP: {0}")]
+    BrokenChunks(ChunkError),
+    /// The connection ended before the head, the announced length or the last chunk was complete.
+    #[error("the connection ended in mid-answer")]
     Truncated,
     /// Reading or writing the connection failed.
     #[error("the connection failed: {0}")]
@@ -316,7 +319,9 @@ pub enum TlsSetupError {
         reason: String,
     },
     /// No root certificate was found at all.
-    #[error("no trusted root certificate found; install ca-certificates or name a file with --cacert")]
+    #[error(
+        "no trusted root certificate found; install ca-certificates or name a file with --cacert"
+    )]
     NoRoots,
     /// The host is no valid TLS server name.
     #[error("`{host}` is not a valid TLS server name")]
@@ -351,9 +356,31 @@ pub enum HeadError {
     /// Two different Content-Length values, or one that is no number (RFC 9112 §6.3).
     #[error("its Content-Length is not one number")]
     ContentLength,
+    /// Both Transfer-Encoding and Content-Length, or Transfer-Encoding in HTTP/1.0: where the
+    /// body ends cannot be trusted (RFC 9112 §6.1).
+    #[error("its Transfer-Encoding and its Content-Length or version contradict each other")]
+    ConflictingFraming,
     /// More informational answers than the limit.
     #[error("too many informational (1xx) answers")]
     TooManyInformational,
+}
+
+/// How a chunked body broke the rules (RFC 9112 §7.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ChunkError {
+    /// A chunk's size is no hexadecimal number of at most 16 digits.
+    #[error("a chunk's size cannot be read")]
+    Size,
+    /// A line of the coding does not end where or as it must.
+    #[error("a chunk does not end with its line end")]
+    Line,
+    /// Extensions and trailers are longer than the limit.
+    #[error("the chunk extensions and trailers are longer than {bytes_max} bytes")]
+    TooMuchExtra {
+        /// The limit.
+        bytes_max: u32,
+    },
 }
 
 impl Error {

@@ -234,7 +234,7 @@ impl Http2 {
     }
 }
 
-fn host_of(uri: &Uri) -> Option<HeaderValue> {
+pub(crate) fn host_of(uri: &Uri) -> Option<HeaderValue> {
     let authority = uri.authority()?;
     let default_port = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     let host = match authority.port_u16() {
@@ -323,7 +323,7 @@ fn classify_http2(
     }
 }
 
-fn source_of<'e, T: StdError + 'static>(error: &'e hyper::Error) -> Option<&'e T> {
+fn source_of<T: StdError + 'static>(error: &hyper::Error) -> Option<&T> {
     let mut source = error.source();
     while let Some(inner) = source {
         if let Some(found) = inner.downcast_ref::<T>() {

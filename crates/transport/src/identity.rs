@@ -37,8 +37,7 @@ impl Identity {
     /// [`TlsSetupError`] naming the file at fault, also when key and certificate do not belong
     /// together.
     pub fn from_pem_files(certificates: &Path, key: Option<&Path>) -> Result<Self, TlsSetupError> {
-        let pem_error =
-            |path: &Path, source| TlsSetupError::Pem { path: path.to_owned(), source };
+        let pem_error = |path: &Path, source| TlsSetupError::Pem { path: path.to_owned(), source };
         let text = read_bounded(certificates, IDENTITY_FILE_BYTES_MAX)?;
         let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
             .collect::<Result<_, pem::Error>>()
@@ -119,10 +118,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-fn signing_key(
-    key: &PrivateKeyDer<'_>,
-    path: &Path,
-) -> Result<Arc<dyn SigningKey>, TlsSetupError> {
+fn signing_key(key: &PrivateKeyDer<'_>, path: &Path) -> Result<Arc<dyn SigningKey>, TlsSetupError> {
     rustls::crypto::ring::sign::any_supported_type(key)
         .map_err(|_| TlsSetupError::NoPrivateKey { path: path.to_owned() })
 }

@@ -21,10 +21,13 @@ mod tls;
 
 pub use body::{BodySource, RequestBody, ResponseBody};
 pub use connector::{Connection, Dialled, Handshake, Lane, connect};
-pub use error::{Error, Fault, HeadError, Phase, ProxyError, RetryClass, TlsSetupError};
+pub use error::{
+    ChunkError, Error, Fault, HeadError, Phase, ProxyError, RetryClass, TlsSetupError,
+};
 pub use http::{HEAD_BYTES_MAX, HEADERS_MAX, Http1, Http2, SendError};
 pub use identity::Identity;
 pub use meter::Meter;
 pub use origin::{Origin, Scheme};
+pub use range_lane::{BodyFraming, RangeConnection};
 pub use settings::OriginSettings;
 pub use tls::{Roots, SessionStore, TlsClient, TlsOptions, TlsVersion};

@@ -148,11 +148,7 @@ enum SocksMethod {
 }
 
 fn socks_greeting(password: bool) -> &'static [u8] {
-    if password {
-        &[VERSION, 2, METHOD_OPEN, METHOD_PASSWORD]
-    } else {
-        &[VERSION, 1, METHOD_OPEN]
-    }
+    if password { &[VERSION, 2, METHOD_OPEN, METHOD_PASSWORD] } else { &[VERSION, 1, METHOD_OPEN] }
 }
 
 fn socks_choice(reply: [u8; 2]) -> Result<SocksMethod, ProxyError> {

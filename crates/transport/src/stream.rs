@@ -79,5 +79,10 @@ macro_rules! byte_stream {
     };
 }
 
-byte_stream!(Carrier { Tcp, #[cfg(unix)] Unix, TlsProxy });
+byte_stream!(Carrier {
+    Tcp,
+    #[cfg(unix)]
+    Unix,
+    TlsProxy
+});
 byte_stream!(Stream { Clear, Tls });

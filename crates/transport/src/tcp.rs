@@ -54,11 +54,7 @@ pub(crate) async fn dial(
 }
 
 /// The addresses to try, best first; never empty.
-async fn resolve(
-    host: &str,
-    port: u16,
-    policy: &AddressPolicy,
-) -> Result<Vec<SocketAddr>, Error> {
+async fn resolve(host: &str, port: u16, policy: &AddressPolicy) -> Result<Vec<SocketAddr>, Error> {
     let fail = |source| Error::Resolve { host: host.to_owned(), source };
     let found: Vec<SocketAddr> = match overridden(host, port, policy) {
         Some(addresses) => addresses.iter().map(|ip| SocketAddr::new(*ip, port)).collect(),

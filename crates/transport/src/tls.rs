@@ -10,10 +10,12 @@
 //! an encoding, so that a `ClientSessionStore` can keep them but not write them down.
 
 mod classify;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod roots;
 mod sessions;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod verify;
 
 use std::fmt;
@@ -25,10 +27,10 @@ use rustls::crypto::CryptoProvider;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 pub(crate) use self::classify::classify;
+use self::roots::NamedRoots;
 pub use self::roots::Roots;
 pub(crate) use self::roots::read_bounded;
 pub use self::sessions::SessionStore;
-use self::roots::NamedRoots;
 use crate::error::TlsSetupError;
 use crate::identity::Identity;
 use crate::settings::HttpVersion;

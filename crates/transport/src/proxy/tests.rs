@@ -9,8 +9,7 @@ fn proxy(credentials: Option<(&str, &str)>) -> Proxy {
         host: "proxy.test".to_owned(),
         port: 3128,
         tls: false,
-        credentials: credentials
-            .map(|(user, password)| (user.to_owned(), Secret::new(password))),
+        credentials: credentials.map(|(user, password)| (user.to_owned(), Secret::new(password))),
     }
 }
 
@@ -30,14 +29,11 @@ async fn connect(reply: &[u8]) -> Result<DuplexStream, ProxyError> {
     let proxy = proxy(None);
     let request = connect_request("origin.test:443", &proxy);
     let steps = [(request.as_slice(), reply)];
-    let (result, _far) = tokio::join!(
-        http_connect(near, "origin.test:443", &proxy),
-        async {
-            let mut far = script(far, &steps).await;
-            far.shutdown().await.unwrap();
-            far
-        }
-    );
+    let (result, _far) = tokio::join!(http_connect(near, "origin.test:443", &proxy), async {
+        let mut far = script(far, &steps).await;
+        far.shutdown().await.unwrap();
+        far
+    });
     result
 }
 

@@ -58,10 +58,7 @@ fn policy(host: &str, port: u16, addresses: Vec<IpAddr>) -> AddressPolicy {
 #[test]
 fn families_alternate_beginning_with_the_first() {
     let found = vec![v6(1), v6(2), v6(3), v4(1), v4(2)];
-    assert_eq!(
-        interleave(found.clone(), AddressFamily::Any),
-        [v6(1), v4(1), v6(2), v4(2), v6(3)]
-    );
+    assert_eq!(interleave(found.clone(), AddressFamily::Any), [v6(1), v4(1), v6(2), v4(2), v6(3)]);
     assert_eq!(interleave(found.clone(), AddressFamily::V4), [v4(1), v4(2)]);
     assert_eq!(interleave(found, AddressFamily::V6), [v6(1), v6(2), v6(3)]);
     assert_eq!(interleave(vec![v4(1), v6(1)], AddressFamily::Any), [v4(1), v6(1)]);
@@ -79,8 +76,7 @@ async fn a_literal_address_is_dialled_without_delay_or_nagle() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let keepalive = Duration::from_secs(40);
-    let stream =
-        dial("127.0.0.1", port, &AddressPolicy::default(), Some(keepalive)).await.unwrap();
+    let stream = dial("127.0.0.1", port, &AddressPolicy::default(), Some(keepalive)).await.unwrap();
     assert!(stream.nodelay().unwrap());
     let socket = SockRef::from(&stream);
     assert!(socket.keepalive().unwrap());
