@@ -83,13 +83,17 @@ impl TokenSource {
         Ok(current.insert(token).header.clone())
     }
 
-    async fn fetch(&self, engine: &Engine) -> Result<Token, Error> {
-        let asked_at = Instant::now();
+    fn form(&self) -> String {
         let mut form = Serializer::new(String::new());
         form.append_pair("grant_type", "client_credentials");
         if let Some(scope) = &self.scope {
             form.append_pair("scope", scope);
         }
+        form.finish()
+    }
+
+    async fn fetch(&self, engine: &Engine) -> Result<Token, Error> {
+        let asked_at = Instant::now();
         let mut request = Request::new(Method::POST, self.endpoint.clone());
         let fail = |kind| Error::new(&self.endpoint, kind, 1);
         let authorization = basic(&self.client_id, &self.client_secret)
@@ -102,7 +106,7 @@ impl TokenSource {
             HeaderValue::from_static("application/x-www-form-urlencoded"),
         );
         request.headers = headers;
-        request.payload = Payload::Bytes(form.finish().into());
+        request.payload = Payload::Bytes(self.form().into());
         // Asking twice for a token does no harm.
         request.idempotent = true;
         request.reply_bytes_max = ANSWER_BYTES_MAX;

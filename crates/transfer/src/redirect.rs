@@ -12,12 +12,12 @@ use crate::error::ErrorKind;
 pub const REDIRECTS_MAX_DEFAULT: u32 = 20;
 
 /// Whether the status asks for another URL.
-pub fn is_redirect(status: StatusCode) -> bool {
+pub(crate) fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
 /// Whether a request of this method may follow the redirect with its method and body unchanged.
-pub fn may_follow(status: StatusCode, method: &Method) -> bool {
+pub(crate) fn may_follow(status: StatusCode, method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD) || matches!(status.as_u16(), 307 | 308)
 }
 
@@ -26,7 +26,7 @@ pub fn may_follow(status: StatusCode, method: &Method) -> bool {
 /// # Errors
 /// [`ErrorKind::RedirectTarget`] without a usable Location; [`ErrorKind::RedirectDowngrade`]
 /// from https to http unless `downgrade` is allowed.
-pub fn target(
+pub(crate) fn target(
     from: &Url,
     status: StatusCode,
     headers: &HeaderMap,
@@ -48,7 +48,7 @@ pub fn target(
 
 /// Drops what must not reach another origin: credentials, cookies and every header that the
 /// caller set. Returns whether the origin changed.
-pub fn cross(from: &Url, to: &Url, headers: &mut HeaderMap) -> bool {
+pub(crate) fn cross(from: &Url, to: &Url, headers: &mut HeaderMap) -> bool {
     let same = match (Origin::from_url(from), Origin::from_url(to)) {
         (Ok(from), Ok(to)) => from == to,
         _ => false,

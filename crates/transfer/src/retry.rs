@@ -49,7 +49,7 @@ impl Default for RetryPolicy {
 
 /// What to do after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub(crate) enum Again {
     /// Give up: another try gives the same answer.
     Never,
     /// Try at once on another connection; it does not count as an attempt.
@@ -61,7 +61,7 @@ pub enum Again {
 }
 
 /// Whether the failure of an exchange may be followed by another try.
-pub fn decide(kind: &ErrorKind, idempotent: bool) -> Again {
+pub(crate) fn decide(kind: &ErrorKind, idempotent: bool) -> Again {
     match kind {
         ErrorKind::Connection(error) => decide_transport(error, idempotent),
         ErrorKind::Pool(trunkline_pool::Error::Dial(error)) => {
@@ -95,7 +95,7 @@ fn decide_transport(error: &Transport, idempotent: bool) -> Again {
 }
 
 /// Statuses that may pass by themselves; every other 4xx and 5xx is final at once.
-pub fn is_passing(status: StatusCode) -> bool {
+pub(crate) fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
@@ -106,7 +106,7 @@ fn was_not_processed(status: StatusCode) -> bool {
 
 /// The pause before attempt `attempt` (1 = the first repetition): exponential with full jitter.
 /// `chance` lies in `0.0..1.0`.
-pub fn pause(policy: &RetryPolicy, attempt: u32, chance: f64) -> Duration {
+pub(crate) fn pause(policy: &RetryPolicy, attempt: u32, chance: f64) -> Duration {
     let doubled = policy.pause_first.saturating_mul(1 << attempt.saturating_sub(1).min(16));
     let longest = doubled.min(policy.pause_max);
     // Half is certain, half is chance: never a stampede, never no pause at all.
