@@ -177,11 +177,8 @@ async fn read_remote(
     if !request.cache_ok {
         headers.insert(PRAGMA, HeaderValue::from_static("no-cache"));
     }
-    let ask = Request {
-        headers,
-        reply_bytes_max: INDEX_BYTES_MAX,
-        ..Request::new(Method::GET, url)
-    };
+    let ask =
+        Request { headers, reply_bytes_max: INDEX_BYTES_MAX, ..Request::new(Method::GET, url) };
     let reply = engine.send(ask).await?;
     let place = reply.url.to_string();
     if reply.status.is_success() {

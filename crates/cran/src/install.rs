@@ -1,6 +1,7 @@
 //! Installs packages by `R CMD INSTALL`, several at a time, while later files still download.
 
 use std::{
+    collections::HashMap,
     fs::File,
     io,
     path::{Path, PathBuf},
@@ -84,7 +85,7 @@ pub async fn install(
     // R's own lock covers the whole library and would let only one installation run.
     let lock = if options.jobs_max > 1 { "--pkglock" } else { "--lock" };
     let mut schedule = Schedule::new(order, options.jobs_max);
-    let mut paths = std::collections::HashMap::new();
+    let mut paths: HashMap<String, PathBuf> = HashMap::new();
     let mut files = std::pin::pin!(files.fuse());
     let mut running: FuturesUnordered<BoxFuture<'_, (String, io::Result<ExitStatus>)>> =
         FuturesUnordered::new();

@@ -116,7 +116,8 @@ impl RSetup {
         let values = |word: &str| -> Vec<Vec<&str>> {
             facts().filter(|fact| fact[0] == word).map(|fact| fact[1..].to_vec()).collect()
         };
-        let one = |word: &str| values(word).first().and_then(|v| v.first()).map(ToString::to_string);
+        let one =
+            |word: &str| values(word).first().and_then(|v| v.first()).map(ToString::to_string);
         let missing = |field| RSetupError::Incomplete { program: program.to_owned(), field };
         let mut installed: Installed = HashMap::new();
         for fact in values("have") {
@@ -160,10 +161,13 @@ mod tests {
                       trunkline:have\tzoo\t1.8-11\ngoodbye\n";
         let setup = RSetup::parse(Path::new("R"), answer).unwrap();
         assert_eq!(setup.platform.r_version, "4.2.2".parse().unwrap());
-        assert_eq!(setup.repositories, [
-            ("CRAN".to_owned(), "https://x".to_owned()),
-            (String::new(), "file:///srv".to_owned()),
-        ]);
+        assert_eq!(
+            setup.repositories,
+            [
+                ("CRAN".to_owned(), "https://x".to_owned()),
+                (String::new(), "file:///srv".to_owned()),
+            ]
+        );
         assert_eq!(setup.libraries, [PathBuf::from("/lib one")]);
         assert_eq!(setup.installed["zoo"].len(), 2);
         assert_eq!(setup.timeout_s, Some(60));

@@ -264,7 +264,8 @@ mod tests {
     fn every_spelling_of_a_checksum() {
         let hex = "d41d8cd98f00b204e9800998ecf8427e";
         let expected = Digest::from_str(&format!("md5:{hex}")).unwrap();
-        for text in [format!("MD5={hex}"), hex.to_owned(), format!(" md5: {}", hex.to_uppercase())] {
+        for text in [format!("MD5={hex}"), hex.to_owned(), format!(" md5: {}", hex.to_uppercase())]
+        {
             assert_eq!(text.parse::<Digest>().unwrap(), expected, "{text}");
         }
         assert_eq!("sha-256".parse::<Algorithm>().unwrap(), Algorithm::Sha256);

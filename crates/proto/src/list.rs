@@ -117,7 +117,11 @@ impl ListParser {
             return Line::default();
         }
         let form = self.form.get_or_insert_with(|| {
-            if curl::is_option(text) { Form::Curl(Default::default()) } else { Form::Own(Default::default()) }
+            if curl::is_option(text) {
+                Form::Curl(Default::default())
+            } else {
+                Form::Own(Default::default())
+            }
         });
         let mut out = Line::default();
         match form {

@@ -107,7 +107,9 @@ impl Netrc {
             .entries
             .iter()
             .find(|entry| entry.host.as_deref() == Some(&host) && complete(entry))
-            .or_else(|| self.entries.iter().find(|entry| entry.host.is_none() && complete(entry)))?;
+            .or_else(|| {
+                self.entries.iter().find(|entry| entry.host.is_none() && complete(entry))
+            })?;
         Some((found.login.as_deref()?, found.password.as_ref()?))
     }
 }

@@ -25,7 +25,10 @@ enum Hosts {
     All,
     /// The name itself and everything under it, lower case, without a leading dot.
     Domain(String),
-    Network { address: IpAddr, prefix_bits: u8 },
+    Network {
+        address: IpAddr,
+        prefix_bits: u8,
+    },
 }
 
 impl NoProxy {
@@ -44,9 +47,7 @@ impl NoProxy {
             rule.port.is_none_or(|only| only == port)
                 && match &rule.hosts {
                     Hosts::All => true,
-                    Hosts::Domain(domain) => {
-                        address.is_none() && is_within(&host, domain)
-                    }
+                    Hosts::Domain(domain) => address.is_none() && is_within(&host, domain),
                     Hosts::Network { address: network, prefix_bits } => {
                         address.is_some_and(|address| contains(*network, *prefix_bits, address))
                     }

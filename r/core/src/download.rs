@@ -157,9 +157,7 @@ impl Failure {
 
 fn reply(outcomes: &[Outcome]) -> Object {
     let failures = || outcomes.iter().map(|outcome| outcome.failure.as_ref());
-    let status = |failure: &Failure| {
-        failure.http_status.map(|status| i32::from(status.as_u16()))
-    };
+    let status = |failure: &Failure| failure.http_status.map(|status| i32::from(status.as_u16()));
     let reason = |failure: &Failure| {
         failure.http_status.map(|status| status.canonical_reason().unwrap_or("unknown"))
     };

@@ -28,7 +28,10 @@ pub(crate) async fn perform(engine: &Engine, request: &Request) -> Result<Object
         })
         .collect::<Result<_, _>>()?;
     let platform = Platform {
-        r_version: request.text("r_version")?.parse().map_err(|_| RequestError::Field("r_version"))?,
+        r_version: request
+            .text("r_version")?
+            .parse()
+            .map_err(|_| RequestError::Field("r_version"))?,
         os_type: request.text("os_type")?,
         subarch: request.optional_text("subarch").unwrap_or_default(),
     };

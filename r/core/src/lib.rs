@@ -15,7 +15,7 @@ mod indexes;
 mod job;
 mod message;
 mod settings;
-mod sys;
+pub mod sys;
 
 pub use crate::core::Core;
 pub use crate::job::{Job, Progress};

@@ -8,7 +8,7 @@ use trunkline_proto::cran::{
 /// A request that the R side should not have made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RequestError {
+pub(crate) enum RequestError {
     /// Not a serialized R value.
     #[error("the request cannot be read: {0}")]
     Format(#[from] FormatError),

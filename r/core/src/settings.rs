@@ -28,7 +28,7 @@ pub(crate) struct Settings {
 /// A setting that makes no sense.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettingsError {
+pub(crate) enum SettingsError {
     /// Certificates cannot be read.
     #[error("{0}")]
     Tls(String),

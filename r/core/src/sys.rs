@@ -4,7 +4,11 @@
 //! after; bytes of a reply are valid until its job is freed.
 #![allow(unsafe_code, reason = "the one place where pointers from C become references")]
 
-use std::{panic::catch_unwind, ptr, slice, time::Duration};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr, slice,
+    time::Duration,
+};
 
 use crate::{core::Core, job::Job};
 
@@ -24,7 +28,7 @@ pub unsafe extern "C" fn trunkline_core_free(core: *mut Core) {
     if !core.is_null() {
         // SAFETY: the caller's promise above; ownership comes back from `Box::into_raw`.
         let core = unsafe { Box::from_raw(core) };
-        let _ = catch_unwind(move || drop(core));
+        let _ = catch_unwind(AssertUnwindSafe(move || drop(core)));
     }
 }
 
@@ -94,6 +98,6 @@ pub unsafe extern "C" fn trunkline_job_free(job: *mut Job) {
     if !job.is_null() {
         // SAFETY: the caller's promise above; ownership comes back from `Box::into_raw`.
         let job = unsafe { Box::from_raw(job) };
-        let _ = catch_unwind(std::panic::AssertUnwindSafe(move || drop(job)));
+        let _ = catch_unwind(AssertUnwindSafe(move || drop(job)));
     }
 }

@@ -19,10 +19,29 @@ pub(super) fn is_option(text: &str) -> bool {
     let (name, _) = split(text.trim());
     matches!(
         name.as_str(),
-        "url" | "output" | "o" | "remote-name" | "O" | "remote-name-all" | "next" | "header" | "H"
-            | "output-dir" | "create-dirs" | "parallel" | "Z" | "location" | "L" | "fail" | "f"
-            | "silent" | "s" | "show-error" | "S"
-    ) && !text.contains("://") || name == "url"
+        "url"
+            | "output"
+            | "o"
+            | "remote-name"
+            | "O"
+            | "remote-name-all"
+            | "next"
+            | "header"
+            | "H"
+            | "output-dir"
+            | "create-dirs"
+            | "parallel"
+            | "Z"
+            | "location"
+            | "L"
+            | "fail"
+            | "f"
+            | "silent"
+            | "s"
+            | "show-error"
+            | "S"
+    ) && !text.contains("://")
+        || name == "url"
 }
 
 impl Parser {

@@ -22,8 +22,17 @@ fn content_ranges_by_the_grammar() {
     let beyond = Ok(ContentRange::Unsatisfied { complete_length: 7 });
     assert_eq!("bytes */7".parse(), beyond);
     for bad in [
-        "", "bytes", "bytes 0-9", "bytes 9-0/10", "bytes 0-10/10", "bytes +0-9/10", "bytes -9/10",
-        "items 0-9/10", "bytes 0-18446744073709551615/*", "bytes */*", "bytes 0 - 9/10",
+        "",
+        "bytes",
+        "bytes 0-9",
+        "bytes 9-0/10",
+        "bytes 0-10/10",
+        "bytes +0-9/10",
+        "bytes -9/10",
+        "items 0-9/10",
+        "bytes 0-18446744073709551615/*",
+        "bytes */*",
+        "bytes 0 - 9/10",
     ] {
         assert_eq!(bad.parse::<ContentRange>(), Err(ContentRangeError), "{bad}");
     }
