@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use trunkline_proto::digest::Digest;
 use trunkline_transfer::{IN_FLIGHT_DEFAULT, ProxyRoute};
 
+use crate::tour::TourArgs;
+
 /// Moves many things over few warm connections.
 #[derive(Debug, Parser)]
 #[command(name = "trunkline", version, max_term_width = 100, arg_required_else_help = true)]
@@ -18,6 +20,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Fetch files: many URLs over one pool of warm connections.
     Get(Box<GetArgs>),
+    /// See on this machine what warm connections are worth: needs nothing, leaves nothing.
+    Tour(TourArgs),
 }
 
 const GET_EXAMPLES: &str = "\

@@ -10,6 +10,7 @@ mod render;
 mod secret_input;
 mod settings;
 mod signals;
+mod tour;
 
 use clap::Parser as _;
 
@@ -20,6 +21,7 @@ fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
     let exit = match cli.command {
         Command::Get(args) => commands::get::main(*args),
+        Command::Tour(args) => Ok(commands::tour::main(&args)),
     };
     exit.unwrap_or_else(|error: commands::get::GetError| {
         render::error(&error.to_string());

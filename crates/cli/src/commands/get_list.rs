@@ -83,7 +83,11 @@ impl Planner {
         let destination = self.destination(entry, &url);
         let is_new = self.taken.insert(self.hasher.hash_one(&destination));
         if !is_new {
-            return Err(ListProblem::Duplicate { line, url: SafeUrl::new(&url), path: destination });
+            return Err(ListProblem::Duplicate {
+                line,
+                url: SafeUrl::new(&url),
+                path: destination,
+            });
         }
         self.make_folder(&destination, line)?;
         let mut job = Job::new(url, destination);
@@ -166,16 +170,17 @@ pub(crate) fn read(
     tell: &mut dyn FnMut(ListProblem),
 ) -> u64 {
     let mut problems = 0;
-    let mut send = |entry: &Entry, problems: &mut u64, tell: &mut dyn FnMut(ListProblem)| {
-        match planner.job(entry) {
+    let mut send =
+        |entry: &Entry, problems: &mut u64, tell: &mut dyn FnMut(ListProblem)| match planner
+            .job(entry)
+        {
             Ok(job) => jobs.blocking_send(job).is_ok(),
             Err(problem) => {
                 *problems += 1;
                 tell(problem);
                 true
             }
-        }
-    };
+        };
     for url in &args.urls {
         let entry = Entry { url: url.clone(), checksum: args.checksum, ..Entry::default() };
         if !send(&entry, &mut problems, tell) {

@@ -2,3 +2,4 @@
 
 pub(crate) mod get;
 pub(crate) mod get_list;
+pub(crate) mod tour;
