@@ -61,9 +61,9 @@ pub enum DownloadError {
         /// The file.
         path: PathBuf,
         /// What the index says.
-        expected: Digest,
+        expected: Box<Digest>,
         /// What the file has.
-        actual: Digest,
+        actual: Box<Digest>,
     },
     /// The plan names no place.
     #[error("no repository to get it from")]
@@ -166,6 +166,7 @@ async fn use_local(path: PathBuf, digests: &Digests) -> Result<PathBuf, Download
         if actual == expected {
             Ok(())
         } else {
+            let (expected, actual) = (Box::new(expected), Box::new(actual));
             Err(DownloadError::LocalChecksum { path: checked.clone(), expected, actual })
         }
     };

@@ -7,13 +7,15 @@
 //!
 //! Around them, over an engine that is handed in: [`indexes`] reads the indexes of all
 //! repositories at once, [`download`] brings files from the first place that has them, and
-//! [`install`] runs `R CMD INSTALL` while later files still download.
+//! [`install`] runs `R CMD INSTALL` while later files still download. [`mirror`] serves any
+//! client of any repository from one warm pool.
 
 pub mod closure;
 pub mod download;
 pub mod index;
 pub mod indexes;
 pub mod install;
+pub mod mirror;
 pub mod plan;
 pub mod r_setup;
 pub mod repository;

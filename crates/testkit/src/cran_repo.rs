@@ -63,6 +63,8 @@ impl PackageSpec {
         let mut add = |path: &str, content: &[u8]| {
             let mut header = tar::Header::new_ustar();
             header.set_size(content.len() as u64);
+            // R takes no entry without a type, as the format's first version had them.
+            header.set_entry_type(tar::EntryType::Regular);
             header.set_mode(0o644);
             header.set_mtime(MODIFIED_S);
             header.set_cksum();
