@@ -12,8 +12,9 @@ use trunkline_transport::{
 };
 use url::Url;
 
-/// Bytes asked for at once unless the command line says otherwise.
-const BLOCK_BYTES: usize = 1 << 20;
+/// Bytes asked for at once unless the command line says otherwise: what fits the second-level
+/// cache beside the input buffer. With 1 MiB, writing a file took twice the CPU time.
+const BLOCK_BYTES: usize = 256 << 10;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
