@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use trunkline_proto::digest::Digest;
 use trunkline_transfer::{IN_FLIGHT_DEFAULT, ProxyRoute};
 
+use crate::commands::cran::CranArgs;
 use crate::tour::TourArgs;
 
 /// Moves many things over few warm connections.
@@ -20,6 +21,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Fetch files: many URLs over one pool of warm connections.
     Get(Box<GetArgs>),
+    /// R packages: download, install, mirror.
+    Cran(CranArgs),
     /// See on this machine what warm connections are worth: needs nothing, leaves nothing.
     Tour(TourArgs),
 }

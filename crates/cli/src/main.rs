@@ -21,6 +21,7 @@ fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
     let exit = match cli.command {
         Command::Get(args) => commands::get::main(*args),
+        Command::Cran(args) => Ok(commands::cran::main(args)),
         Command::Tour(args) => Ok(commands::tour::main(&args)),
     };
     exit.unwrap_or_else(|error: commands::get::GetError| {

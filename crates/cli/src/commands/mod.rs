@@ -1,5 +1,6 @@
 //! One module a command: arguments in, exit code out.
 
+pub(crate) mod cran;
 pub(crate) mod get;
 pub(crate) mod get_list;
 pub(crate) mod tour;
