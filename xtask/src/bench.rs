@@ -8,6 +8,7 @@ mod lists;
 mod peers;
 mod rounds;
 mod samples;
+mod scratch;
 mod table;
 
 use std::path::PathBuf;
@@ -62,7 +63,7 @@ What makes these numbers lie:
   - server, clients and the delay line share this machine's cores: read ratios, not seconds;
   - the link has a delay and no loss, and delays a packet by some 0.3 ms more than it is told;
   - h2load throws bodies away and checks nothing: it is a floor, not a peer;
-  - files stay in the page cache on both sides; nothing here waits for a disk;
+  - files come from the page cache and go to memory; nothing here waits for a disk;
   - peers run with the options shown in BENCHMARKS.md and else their defaults;
   - rows with few rounds, or whose range is wide, prove little. Other load on the machine spoils all.
 ";

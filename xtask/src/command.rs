@@ -10,9 +10,11 @@ use anyhow::{Context as _, Result, bail};
 /// Where system administration programs live that a user's `PATH` may leave out.
 const ADMIN_DIRECTORIES: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The root of the workspace, from where this program was built.
+/// The root of the workspace. Cargo says at run time which one it is: what was compiled in may be
+/// another checkout that shares our build directory.
 pub(crate) fn workspace_root() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest.parent().expect("xtask lies one folder below the workspace root").to_path_buf()
 }
 

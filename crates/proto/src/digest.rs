@@ -22,6 +22,10 @@ pub enum Algorithm {
     Sha512,
 }
 
+/// All of them; no two have the same length, so that bare hex tells its algorithm.
+const ALGORITHMS: [Algorithm; 4] =
+    [Algorithm::Md5, Algorithm::Sha1, Algorithm::Sha256, Algorithm::Sha512];
+
 impl Algorithm {
     /// The digest's length in bytes.
     pub fn length(self) -> usize {
@@ -132,8 +136,8 @@ impl FromStr for Digest {
 }
 
 fn by_length(hex: &str) -> Result<Algorithm, DigestError> {
-    let all = [Algorithm::Md5, Algorithm::Sha1, Algorithm::Sha256, Algorithm::Sha512];
-    all.into_iter()
+    ALGORITHMS
+        .into_iter()
         .find(|algorithm| 2 * algorithm.length() == hex.len())
         .ok_or(DigestError::Bare { digits: hex.len() })
 }
@@ -257,7 +261,11 @@ mod tests {
             hash(Algorithm::Sha256, b"abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
-        assert!(hash(Algorithm::Sha512, b"abc").starts_with("ddaf35a193617abacc417349ae204131"));
+        assert_eq!(
+            hash(Algorithm::Sha512, b"abc"),
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
+             2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
+        );
     }
 
     #[test]
@@ -289,9 +297,31 @@ mod tests {
         }
 
         #[test]
-        fn what_is_shown_is_read(bytes in prop::collection::vec(any::<u8>(), 32)) {
-            let digest = Digest::new(Algorithm::Sha256, &bytes).unwrap();
-            prop_assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
+        fn what_is_shown_is_read(bytes in prop::collection::vec(any::<u8>(), 64)) {
+            for algorithm in ALGORITHMS {
+                let digest = Digest::new(algorithm, &bytes[..algorithm.length()]).unwrap();
+                let name = algorithm.as_str();
+                for text in [
+                    digest.to_string(),
+                    digest.to_hex(),
+                    format!("{}={}", name.to_uppercase(), digest.to_hex()),
+                ] {
+                    prop_assert_eq!(text.parse::<Digest>(), Ok(digest));
+                }
+            }
+        }
+
+        #[test]
+        fn pieces_hash_like_the_whole(bytes in prop::collection::vec(any::<u8>(), 0..400), at: prop::sample::Index) {
+            let at = at.index(bytes.len() + 1);
+            for algorithm in ALGORITHMS {
+                let mut whole = Hasher::new(algorithm);
+                whole.update(&bytes);
+                let mut pieces = Hasher::new(algorithm);
+                pieces.update(&bytes[..at]);
+                pieces.update(&bytes[at..]);
+                prop_assert_eq!(whole.finish(), pieces.finish());
+            }
         }
     }
 }

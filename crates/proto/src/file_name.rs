@@ -9,20 +9,27 @@ const NAME_BYTES_MAX: usize = 255;
 /// The name of a URL without a last segment, as wget has it.
 pub const NAME_DEFAULT: &str = "index.html";
 
-/// A file name from a URL's last path segment: decoded, without separators and control
-/// characters, never `.` or `..`, at most 255 bytes.
+/// A file name from a URL's last path segment: decoded, never `.` or `..`, at most 255 bytes.
+///
+/// Separators, control characters and marks that reverse the direction of text become `_`: a URL
+/// that a server redirected to must choose neither the folder nor what a terminal shows.
 pub fn from_url_path(path: &str) -> String {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let segment = path.rsplit('/').next().unwrap_or_default();
     let decoded = percent_decode_str(segment).decode_utf8_lossy();
-    let mut name: String = decoded
-        .chars()
-        .map(|c| if matches!(c, '/' | '\\' | '\0') || c.is_control() { '_' } else { c })
-        .collect();
+    let mut name: String = decoded.chars().map(|c| if is_unsafe(c) { '_' } else { c }).collect();
     while name.len() > NAME_BYTES_MAX {
         name.pop();
     }
     if matches!(name.as_str(), "" | "." | "..") { NAME_DEFAULT.to_owned() } else { name }
+}
+
+fn is_unsafe(c: char) -> bool {
+    let turns_text = matches!(
+        c,
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    matches!(c, '/' | '\\') || c.is_control() || turns_text
 }
 
 /// A `file:` URL that names no file of this machine.
@@ -39,11 +46,15 @@ pub enum FileUrlError {
         host: String,
     },
     /// The decoded path is not UTF-8 or holds a NUL.
-    #[error("the path is not valid")]
+    #[error("the decoded path is not UTF-8 or holds a NUL; no file can be reached by it here")]
     InvalidPath,
 }
 
-/// The path of `file:/p`, `file:///p` and `file://localhost/p`, with raw blanks and `%20` alike.
+/// The path of `file:/p`, `file:///p` and `file://localhost/p` (RFC 8089 §2), with raw blanks and
+/// `%20` alike.
+///
+/// Raw `?` and `#` are part of the name, and a `%` without two hex digits stands for itself: people
+/// make such URLs by gluing `file://` to a path.
 ///
 /// # Errors
 /// [`FileUrlError`].
@@ -84,6 +95,10 @@ mod tests {
         assert_eq!(from_url_path("/.."), NAME_DEFAULT);
         assert_eq!(from_url_path("/%2e%2e%2fetc%2fpasswd"), ".._etc_passwd");
         assert_eq!(from_url_path("/a%00b%0a"), "a_b_");
+        assert_eq!(from_url_path("/a%E2%80%AEgpj.exe"), "a_gpj.exe");
+        assert_eq!(from_url_path("/%5C..%5Cx"), "_.._x");
+        assert_eq!(from_url_path(&"é".repeat(200)), "é".repeat(127));
+        assert_eq!(from_url_path("/100%"), "100%");
     }
 
     #[test]
@@ -92,7 +107,12 @@ mod tests {
             assert_eq!(file_url_to_path(url).unwrap(), "/a b/c", "{url}");
         }
         assert!(matches!(file_url_to_path("file://h/a"), Err(FileUrlError::OtherHost { .. })));
-        assert_eq!(file_url_to_path("file:a"), Err(FileUrlError::NotAFileUrl));
+        assert_eq!(file_url_to_path("file:/100%/a?b#c").unwrap(), "/100%/a?b#c");
+        assert_eq!(file_url_to_path("file:///a//b").unwrap(), "/a//b");
+        assert_eq!(file_url_to_path("file:///a%00"), Err(FileUrlError::InvalidPath));
+        for url in ["file:a", "file:", "file://", "file://localhost", "fil", "é:/a"] {
+            assert_eq!(file_url_to_path(url), Err(FileUrlError::NotAFileUrl), "{url}");
+        }
         assert_eq!(file_url_to_path("file:///%ff"), Err(FileUrlError::InvalidPath));
         assert_eq!(file_url_to_path("http://h/a"), Err(FileUrlError::NotAFileUrl));
     }
@@ -109,6 +129,13 @@ mod tests {
         #[test]
         fn no_url_panics(url in ".*") {
             let _ = file_url_to_path(&url);
+        }
+
+        #[test]
+        fn a_path_survives_its_url(path in "(/[^%/\0]{0,12}){1,4}") {
+            let encoded = percent_encoding::utf8_percent_encode(&path, percent_encoding::CONTROLS);
+            prop_assert_eq!(file_url_to_path(&format!("file://{encoded}")), Ok(path.clone()));
+            prop_assert_eq!(file_url_to_path(&format!("file://localhost{path}")), Ok(path));
         }
     }
 }

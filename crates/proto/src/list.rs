@@ -1,6 +1,7 @@
 //! Transfer lists, read line by line: our own form, aria2's input files, curl's config files.
 //!
-//! A parser holds one entry at a time, so that a list of any length takes no memory.
+//! A parser holds one entry at a time, and of curl's form a group up to a limit, so that a list of
+//! any length takes no more memory than a short one.
 //!
 //! | form | an entry |
 //! |---|---|
@@ -9,10 +10,15 @@
 //! | curl | `url = "..."` and `output = "..."`, paired in order, up to a `next` |
 //!
 //! The first two are one grammar: a second column that looks like a URL is a mirror. A list is
-//! curl's when its first line that is no comment is one of curl's options.
+//! curl's when its first line that is no comment is one of curl's options. In every form a line
+//! whose first character is `#` is a comment. The rules are those of curl(1) `--config` and
+//! aria2c(1) "Input File"; blanks inside a URL stay as they are, which `file:` URLs need.
 
 mod curl;
 mod own;
+
+use std::fmt;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -21,8 +27,13 @@ use crate::digest::{Digest, DigestError};
 /// Longest line accepted, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
 
+/// Headers of one entry or group at most; servers refuse more long before.
+pub const HEADERS_MAX: usize = 100;
+
 /// One thing to fetch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// `Debug` shows neither credentials nor queries of URLs, nor the values of headers.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Entry {
     /// Where it comes from.
     pub url: String,
@@ -34,10 +45,37 @@ pub struct Entry {
     pub directory: Option<String>,
     /// What the bytes must hash to.
     pub checksum: Option<Digest>,
-    /// Headers, `Name: value`.
-    pub headers: Vec<String>,
+    /// Headers, `Name: value`, [`HEADERS_MAX`] at most. Entries of one curl group share them.
+    pub headers: Arc<Vec<String>>,
     /// The line that it begins on, from 1.
     pub line: usize,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.headers.iter().map(|header| header.split(':').next().unwrap_or_default());
+        f.debug_struct("Entry")
+            .field("url", &without_secrets(&self.url))
+            .field(
+                "mirrors",
+                &self.mirrors.iter().map(|url| without_secrets(url)).collect::<Vec<_>>(),
+            )
+            .field("destination", &self.destination)
+            .field("directory", &self.directory)
+            .field("checksum", &self.checksum)
+            .field("headers", &names.collect::<Vec<_>>())
+            .field("line", &self.line)
+            .finish()
+    }
+}
+
+/// A URL without what may stand before its host and after its path.
+fn without_secrets(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let (scheme, rest) = url[..end].split_once("://").unwrap_or(("", &url[..end]));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
 }
 
 /// A line that cannot be used; the lines after it can.
@@ -78,16 +116,47 @@ pub enum Problem {
     /// More columns than there can be.
     #[error("more than three columns")]
     TooManyColumns,
+    /// A URL that curl would expand to several; it is used as it stands.
+    #[error("braces and brackets in a URL are not expanded here; write one line for each URL")]
+    Glob,
+    /// Headers from a file, which a list cannot read.
+    #[error("headers are not read from a file here; write the header itself")]
+    HeaderFile,
+    /// An option of a whole curl group that came when its first entries were already under way.
+    #[error("`{name}` comes too late in this long group; write it before the first URL")]
+    LateOption {
+        /// The option.
+        name: String,
+    },
+    /// Too many URLs of a curl group wait for their outputs; this one is left out.
+    #[error("too many URLs before their outputs; write each output after its URL")]
+    GroupTooLong,
+    /// One header more than [`HEADERS_MAX`]; it is left out.
+    #[error("more than {HEADERS_MAX} headers")]
+    TooManyHeaders,
+}
+
+impl Problem {
+    /// Whether the entry is used all the same, as far as it is understood.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::UnknownOption { .. } | Self::Glob)
+    }
 }
 
 /// Reads a list; see the [module](self).
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ListParser {
     line: usize,
     form: Option<Form>,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for ListParser {
+    /// Without what is held: it may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListParser").field("line", &self.line).finish_non_exhaustive()
+    }
+}
+
 enum Form {
     Own(own::Parser),
     Curl(curl::Parser),
@@ -139,6 +208,14 @@ impl ListParser {
             Some(Form::Curl(parser)) => parser.finish(),
         }
     }
+}
+
+fn add_header(headers: &mut Arc<Vec<String>>, header: String) -> Result<(), Problem> {
+    if headers.len() >= HEADERS_MAX {
+        return Err(Problem::TooManyHeaders);
+    }
+    Arc::make_mut(headers).push(header);
+    Ok(())
 }
 
 #[cfg(test)]

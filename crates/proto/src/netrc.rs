@@ -1,7 +1,8 @@
 //! The netrc file: credentials by host.
 //!
 //! The format is ftp(1)'s, with the additions that curl made: quoted values with backslash
-//! escapes, and comments on lines that begin with `#`.
+//! escapes, and comments from a `#` to the end of the line. A `#` where a value is expected is the
+//! value: passwords begin with it.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -64,10 +65,15 @@ impl Netrc {
     /// # Errors
     /// [`NetrcError`] with the line; credentials are never part of it.
     pub fn parse(text: &str) -> Result<Self, NetrcError> {
-        let mut words = Words { chars: text.chars().peekable(), line: 1, line_start: true };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut words = Words { chars: text.chars().peekable(), line: 1 };
         let mut entries: Vec<Entry> = Vec::new();
         while let Some(word) = words.next()? {
             let keyword = match word.as_str() {
+                comment if comment.starts_with('#') => {
+                    words.skip_line();
+                    continue;
+                }
                 "machine" => {
                     let host = words.value("machine")?.to_ascii_lowercase();
                     entries.push(Entry { host: Some(host), ..Entry::default() });
@@ -117,7 +123,6 @@ impl Netrc {
 struct Words<'t> {
     chars: Peekable<Chars<'t>>,
     line: usize,
-    line_start: bool,
 }
 
 impl Words<'_> {
@@ -125,13 +130,11 @@ impl Words<'_> {
         loop {
             match self.chars.peek() {
                 None => return Ok(None),
-                Some('#') if self.line_start => self.skip_line(),
                 Some(c) if c.is_whitespace() => self.skip_char(),
                 Some('"') => return self.quoted().map(Some),
                 Some(_) => break,
             }
         }
-        self.line_start = false;
         let mut word = String::new();
         while let Some(c) = self.chars.next_if(|c| !c.is_whitespace()) {
             word.push(c);
@@ -141,14 +144,11 @@ impl Words<'_> {
 
     fn value(&mut self, keyword: &'static str) -> Result<String, NetrcError> {
         let line = self.line;
-        // A value may begin with `#`; only a line that does is a comment.
-        self.line_start = false;
         self.next()?.ok_or(NetrcError::MissingValue { line, keyword })
     }
 
     fn quoted(&mut self) -> Result<String, NetrcError> {
         let line = self.line;
-        self.line_start = false;
         self.chars.next();
         let mut word = String::new();
         loop {
@@ -170,7 +170,6 @@ impl Words<'_> {
     fn skip_char(&mut self) {
         if self.chars.next() == Some('\n') {
             self.line += 1;
-            self.line_start = true;
         }
     }
 
@@ -230,6 +229,29 @@ mod tests {
     #[test]
     fn a_password_may_begin_with_a_hash() {
         assert_eq!(lookup("machine a login b password #1\n#x\n", "a"), pair("b", "#1"));
+    }
+
+    #[test]
+    fn a_comment_may_follow_an_entry() {
+        let text = "  # top\nmachine a login b password c # its \"owner\nmachine d # here\n\
+                    #login x\nlogin e password f#g\n#";
+        assert_eq!(lookup(text, "a"), pair("b", "c"));
+        assert_eq!(lookup(text, "d"), pair("e", "f#g"));
+    }
+
+    #[test]
+    fn the_first_complete_entry_of_a_host_counts() {
+        let text = "machine a login only\nmachine a login b password c\nmachine a login d password e\n\
+                    default login f password g";
+        assert_eq!(lookup(text, "a"), pair("b", "c"));
+        assert_eq!(lookup("machine a login only default login f password g", "a"), pair("f", "g"));
+        assert_eq!(lookup("\u{feff}machine a login b password \"\"", "a"), pair("b", ""));
+    }
+
+    #[test]
+    fn what_is_shown_of_a_file_holds_no_password() {
+        let netrc = Netrc::parse("machine a login b password hush").unwrap();
+        assert!(!format!("{netrc:?}").contains("hush"));
     }
 
     #[test]

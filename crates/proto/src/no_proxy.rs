@@ -1,8 +1,9 @@
 //! NO_PROXY lists: which hosts are reached without the proxy.
 //!
 //! There is no standard; the forms understood are those of curl, wget and Go together: a host
-//! name (its subdomains too), `.suffix`, an address, a CIDR block, any of these with `:port`,
-//! and `*` for everything.
+//! name (its subdomains too), `.suffix` or `*.suffix` (the same), an address, a CIDR block, any of
+//! these with `:port`, and `*` for everything. IPv6 addresses may stand in brackets, and need them
+//! before a port.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -32,17 +33,18 @@ enum Hosts {
 }
 
 impl NoProxy {
-    /// Reads a list separated by commas or blanks. Entries that make no sense match nothing.
+    /// Reads a list separated by commas or blanks. Entries that make no sense match nothing: a
+    /// variable set for another program must not stop this one.
     pub fn parse(text: &str) -> Self {
-        let entries = text.split([',', ' ', '\t', '\n']).filter(|entry| !entry.is_empty());
-        Self { rules: entries.filter_map(rule).collect() }
+        let entries = text.split(|c: char| c == ',' || c.is_whitespace());
+        Self { rules: entries.filter(|entry| !entry.is_empty()).filter_map(rule).collect() }
     }
 
-    /// Whether a host is reached directly. The host may be a name or an address, without
-    /// brackets.
+    /// Whether a host is reached directly. The host is a name or an address as it stands in a URL,
+    /// with or without brackets; names are not resolved.
     pub fn matches(&self, host: &str, port: u16) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
-        let address = host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+        let address = address(&host);
         self.rules.iter().any(|rule| {
             rule.port.is_none_or(|only| only == port)
                 && match &rule.hosts {
@@ -80,17 +82,28 @@ fn hosts(entry: &str) -> Option<Hosts> {
     if entry == "*" {
         return Some(Hosts::All);
     }
-    let bare = entry.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(entry);
-    let (address, bits) = match bare.split_once('/') {
-        Some((address, bits)) => (address.parse::<IpAddr>().ok()?, Some(bits.parse::<u8>().ok()?)),
-        None => match bare.parse::<IpAddr>() {
-            Ok(address) => (address, None),
-            Err(_) => return domain(entry),
-        },
+    let width = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
+    let Some((network, bits)) = entry.split_once('/') else {
+        return match address(entry) {
+            Some(address) => Some(Hosts::Network { address, prefix_bits: width(address) }),
+            None => domain(entry),
+        };
     };
-    let width = if address.is_ipv4() { 32 } else { 128 };
-    let prefix_bits = bits.unwrap_or(width);
-    (prefix_bits <= width).then_some(Hosts::Network { address, prefix_bits })
+    // Not canonical as a single address is: the number counts the bits of what is written.
+    let address = without_brackets(network).parse().ok()?;
+    let prefix_bits = bits.parse().ok()?;
+    (prefix_bits <= width(address)).then_some(Hosts::Network { address, prefix_bits })
+}
+
+/// An address, without its zone (`%eth0`); an IPv4 address in IPv6 clothes is an IPv4 address.
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = without_brackets(text);
+    let bare = bare.split_once('%').map_or(bare, |(address, _)| address);
+    bare.parse::<IpAddr>().ok().map(|address| address.to_canonical())
+}
+
+fn without_brackets(text: &str) -> &str {
+    text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text)
 }
 
 fn domain(entry: &str) -> Option<Hosts> {
@@ -142,6 +155,12 @@ mod tests {
         assert!(direct("::1", "::1"));
         assert!(direct("localhost 127.0.0.1", "127.0.0.1"));
         assert!(direct("127.0.0.1", "::ffff:127.0.0.1"));
+        assert!(direct("::ffff:127.0.0.1", "127.0.0.1"));
+        assert!(direct("[fe80::]/10\r\n", "[fe80::7%25eth0]"));
+        assert!(direct("::/0", "[2001:db8::1]"));
+        assert!(!direct("::/0", "10.0.0.1"));
+        assert!(!direct("3.4", "1.2.3.4"));
+        assert!(!direct("example", "10.0.0.1"));
     }
 
     #[test]
@@ -152,11 +171,16 @@ mod tests {
         assert!(list.matches("::1", 80));
         assert!(!list.matches("::1", 81));
         assert!(list.matches("10.1.1.1", 81));
+        assert!(
+            NoProxy::parse("*:80").matches("h", 80) && !NoProxy::parse("*:80").matches("h", 81)
+        );
     }
 
     #[test]
     fn nonsense_matches_nothing() {
-        for list in ["", ",,", "/8", "10.0.0.0/99", "a:b:c", "http://h/"] {
+        for list in
+            ["", ",,", "/8", "10.0.0.0/99", "a:b:c", "http://h/", "h:http", "h:99999", ".", "[h]"]
+        {
             assert!(!direct(list, "h"), "{list}");
         }
     }
@@ -165,6 +189,19 @@ mod tests {
         #[test]
         fn no_list_panics(list in ".*", host in ".*", port: u16) {
             NoProxy::parse(&list).matches(&host, port);
+        }
+
+        #[test]
+        fn an_address_matches_itself_and_its_blocks(host: IpAddr, bits in 0u8..=32, port: u16) {
+            let bracketed = if host.is_ipv6() { format!("[{host}]") } else { host.to_string() };
+            for entry in [format!("{host}"), bracketed.clone(), format!("{bracketed}:{port}")] {
+                prop_assert!(NoProxy::parse(&entry).matches(&host.to_string(), port), "{}", entry);
+            }
+            // Mapped addresses count as IPv4, so that a block written in IPv6 does not hold them.
+            if host.to_canonical() == host {
+                let list = format!("{host}/{bits}");
+                prop_assert!(NoProxy::parse(&list).matches(&bracketed, port), "{}", list);
+            }
         }
     }
 }

@@ -46,7 +46,7 @@ impl ByteRange {
         format!("bytes={}-{}", self.start, self.end - 1)
     }
 
-    /// Cuts the range into pieces of at most `bytes_max` bytes, in order.
+    /// Cuts the range into pieces of at most `bytes_max` bytes, in order; 0 counts as 1.
     pub fn split(self, bytes_max: u64) -> impl Iterator<Item = Self> {
         let step = bytes_max.max(1);
         let mut start = self.start;
@@ -103,17 +103,19 @@ impl FromStr for ContentRange {
     type Err = ContentRangeError;
 
     fn from_str(text: &str) -> Result<Self, ContentRangeError> {
-        let (unit, rest) = text.trim().split_once(' ').ok_or(ContentRangeError)?;
+        let text = text.trim_matches([' ', '\t']);
+        let (unit, rest) = text.split_once(' ').ok_or(ContentRangeError)?;
         if !unit.eq_ignore_ascii_case("bytes") {
             return Err(ContentRangeError);
         }
-        let (range, length) = rest.trim().split_once('/').ok_or(ContentRangeError)?;
+        let (range, length) = rest.split_once('/').ok_or(ContentRangeError)?;
         if range == "*" {
             return Ok(Self::Unsatisfied { complete_length: number(length)? });
         }
         let complete_length = if length == "*" { None } else { Some(number(length)?) };
         let (first, last) = range.split_once('-').ok_or(ContentRangeError)?;
         let end = number(last)?.checked_add(1).ok_or(ContentRangeError)?;
+        // The end is exclusive here, so a file of 2^64 bytes cannot be named; none exists.
         let range = ByteRange::new(number(first)?, end).ok_or(ContentRangeError)?;
         if complete_length.is_some_and(|length| range.end > length) {
             return Err(ContentRangeError);
@@ -146,17 +148,19 @@ enum Kind {
 
 impl Validator {
     /// The strong validator that an answer's headers give: a strong ETag, else a Last-Modified
-    /// date that is old enough. Weak ETags never qualify.
+    /// date that is old enough (RFC 9110 §13.1.5, §8.8.2.2).
+    ///
+    /// An answer with an ETag that is weak or malformed has no strong validator, whatever its
+    /// date: the date may stand in only where there is no entity tag.
     pub fn from_headers(
         etag: Option<&str>,
         last_modified: Option<&str>,
         date: Option<&str>,
     ) -> Option<Self> {
         if let Some(etag) = etag.map(str::trim) {
-            let is_strong = etag.len() >= 2 && etag.starts_with('"') && etag.ends_with('"');
-            return (is_strong && is_line(etag)).then(|| Self(Kind::Etag(etag.to_owned())));
+            return is_strong_etag(etag).then(|| Self(Kind::Etag(etag.to_owned())));
         }
-        let last_modified = last_modified.map(str::trim).filter(|text| is_line(text))?;
+        let last_modified = last_modified?.trim();
         let modified = http_date::parse(last_modified)?;
         let sent = http_date::parse(date?)?;
         let age = sent.duration_since(modified).ok()?;
@@ -170,14 +174,26 @@ impl Validator {
         }
     }
 
-    /// Whether both are of the same version of the file.
+    /// Whether both are for certain of the same version of the file: the same entity tag, octet by
+    /// octet (RFC 9110 §8.8.3.2), or dates of the same second, however they are spelt. A tag and a
+    /// date are never the same.
     pub fn same_as(&self, other: &Self) -> bool {
-        self == other
+        match (&self.0, &other.0) {
+            (Kind::Etag(mine), Kind::Etag(theirs)) => mine == theirs,
+            (Kind::LastModified(mine), Kind::LastModified(theirs)) => {
+                // Both are dates, by construction.
+                mine == theirs || http_date::parse(mine) == http_date::parse(theirs)
+            }
+            _ => false,
+        }
     }
 }
 
-fn is_line(text: &str) -> bool {
-    !text.chars().any(char::is_control)
+/// Whether a text is a strong entity tag (RFC 9110 §8.8.3). Blanks between the quotes, which the
+/// grammar does not have, are let through: servers send them, and they compare like the rest.
+fn is_strong_etag(text: &str) -> bool {
+    let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inner.is_some_and(|inner| !inner.chars().any(|c| c == '"' || c.is_control()))
 }
 
 impl fmt::Display for Validator {
@@ -189,7 +205,7 @@ impl fmt::Display for Validator {
     }
 }
 
-/// A line that is no validator.
+/// A line that is no validator; what lies beside it cannot be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a validator's line")]
 pub struct ValidatorError;
@@ -198,13 +214,13 @@ impl FromStr for Validator {
     type Err = ValidatorError;
 
     fn from_str(text: &str) -> Result<Self, ValidatorError> {
-        let (kind, value) = text.split_once(' ').ok_or(ValidatorError)?;
-        if value.is_empty() || !is_line(value) {
-            return Err(ValidatorError);
-        }
-        match kind {
-            "etag" => Ok(Self(Kind::Etag(value.to_owned()))),
-            "modified" => Ok(Self(Kind::LastModified(value.to_owned()))),
+        // The line lay in a file that anything may have changed: what is read back is held to the
+        // same rules as what a server sends.
+        match text.split_once(' ') {
+            Some(("etag", tag)) if is_strong_etag(tag) => Ok(Self(Kind::Etag(tag.to_owned()))),
+            Some(("modified", date)) if date.trim() == date && http_date::parse(date).is_some() => {
+                Ok(Self(Kind::LastModified(date.to_owned())))
+            }
             _ => Err(ValidatorError),
         }
     }

@@ -148,17 +148,17 @@ impl<'a> Download<'a> {
         let (partial, state) =
             blocking::run(move || Partial::open(&destination, &url)).await?;
         let Some(state) = state else {
-            self.place = file_place(partial, 0, self.hasher());
+            self.place = self.file_place(partial, 0, self.hasher());
             return Ok(None);
         };
         let Ok(validator) = state.validator.parse::<Validator>() else {
-            self.place = file_place(partial, 0, self.hasher());
+            self.place = self.file_place(partial, 0, self.hasher());
             return self.restart().await.map(|()| None);
         };
         let length = state.length;
         self.known = Some(Known { length, validator });
         if state.done.is_some() {
-            self.place = file_place(partial, 0, None);
+            self.place = self.file_place(partial, 0, None);
             return Ok(Some(state));
         }
         let hasher = self.hasher();
@@ -168,9 +168,15 @@ impl<'a> Download<'a> {
             hash_prefix(&file, length, hasher).map_err(|source| file_error("read", &path, source))
         })
         .await?;
-        self.place = file_place(partial, offset, hasher);
+        self.place = self.file_place(partial, offset, hasher);
         self.furthest = self.furthest.max(offset);
         Ok(None)
+    }
+
+    fn file_place(&self, partial: Partial, offset: u64, hasher: Option<Hasher>) -> Place {
+        let in_place = self.engine.inner.settings.files.write_in_place;
+        let writer = Writer::new(Arc::clone(partial.file()), offset, hasher, in_place);
+        Place::File { partial, writer }
     }
 
     fn hasher(&self) -> Option<Hasher> {
@@ -207,7 +213,7 @@ impl<'a> Download<'a> {
                     Ok(partial)
                 })
                 .await?;
-                self.place = file_place(partial, 0, self.hasher());
+                self.place = self.file_place(partial, 0, self.hasher());
                 self.observer.event(self.id, Event::Restarted { bytes });
             }
             Place::Device { writer } if writer.position() == 0 => {
@@ -308,7 +314,7 @@ impl<'a> Download<'a> {
         };
         // Small enough to be written in place: the page cache takes it in microseconds, less
         // than handing it to another thread costs.
-        write_small(destination, &parts, self.engine.inner.settings.fsync)?;
+        write_small(destination, &parts, self.engine.inner.settings.files.fsync)?;
         Ok(length)
     }
 
@@ -355,7 +361,7 @@ impl<'a> Download<'a> {
                     }
                     Ok(partial)
                 };
-                file_place(blocking::run(open).await?, 0, hasher)
+                self.file_place(blocking::run(open).await?, 0, hasher)
             }
             Target::Device(path) => {
                 let path = path.clone();
@@ -395,7 +401,7 @@ impl<'a> Download<'a> {
                     return Err(wrong);
                 }
                 drop(writer);
-                let fsync = self.engine.inner.settings.fsync;
+                let fsync = self.engine.inner.settings.files.fsync;
                 blocking::run(move || partial.commit(fsync)).await?;
             }
         }
@@ -452,11 +458,6 @@ impl Download<'_> {
     pub(crate) fn forget(&mut self) {
         self.known = None;
     }
-}
-
-fn file_place(partial: Partial, offset: u64, hasher: Option<Hasher>) -> Place {
-    let writer = Writer::new(Arc::clone(partial.file()), offset, hasher);
-    Place::File { partial, writer }
 }
 
 /// Feeds what an earlier run left to the hasher; returns how much that is, never more than the

@@ -33,8 +33,9 @@ use crate::writer::write_at;
 /// Bodies of at least this size are fetched in chunks.
 pub const LARGE_BYTES_MIN: u64 = 32 << 20;
 
-/// Bytes read before they are handed to the blocking pool; each worker has two such buffers.
-const BUFFER_BYTES: usize = 1 << 20;
+/// Bytes read before they are written; each worker has one or two such buffers. Larger ones fall
+/// out of the cache between the two and cost twice the CPU.
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// A first answer faster than this comes from next door: one connection fills the line there.
 const NEAR: Duration = Duration::from_millis(2);
@@ -195,7 +196,7 @@ async fn finish(
             return Err(wrong);
         }
     }
-    let fsync = download.engine().inner.settings.fsync;
+    let fsync = download.engine().inner.settings.files.fsync;
     blocking::run(move || partial.commit(fsync)).await?;
     Ok(length)
 }
@@ -301,34 +302,32 @@ impl Shared {
         index: usize,
         range: ByteRange,
     ) -> Result<(), ErrorKind> {
+        let in_place = self.engine.inner.settings.files.write_in_place;
         let mut at = range.start();
-        let mut spare = vec![0; BUFFER_BYTES];
+        let mut buffer = vec![0; BUFFER_BYTES];
         let mut writing: Option<(JoinHandle<io::Result<Vec<u8>>>, u64)> = None;
         let mut failure = None;
         while at < range.end() && failure.is_none() {
-            let mut buffer = spare;
             let wanted = BUFFER_BYTES.min(usize::try_from(range.end() - at).unwrap_or(usize::MAX));
-            let mut filled = 0;
-            while filled < wanted && failure.is_none() {
-                match answer.read_into(&mut buffer[filled..wanted]).await {
-                    Ok(0) => failure = Some(trunkline_transport::Error::Truncated.into()),
-                    Ok(bytes) => {
-                        filled += bytes;
-                        self.count(bytes as u64);
-                    }
-                    Err(kind) => failure = Some(kind),
-                }
+            let filled;
+            (filled, failure) = self.fill(answer, &mut buffer[..wanted]).await;
+            let offset = at;
+            at += filled as u64;
+            if in_place {
+                let written = write_at(&self.file, &buffer[..filled], offset);
+                written.map_err(|source| file_error("write", &self.path, source))?;
+                self.wrote(index, at).await;
+                continue;
             }
-            spare = match writing.take() {
+            let spare = match writing.take() {
                 Some(earlier) => self.wait(index, earlier).await?,
                 None => vec![0; BUFFER_BYTES],
             };
+            let full = std::mem::replace(&mut buffer, spare);
             let file = Arc::clone(&self.file);
-            let offset = at;
-            at += filled as u64;
             let write = move || {
-                write_at(&file, &buffer[..filled], offset)?;
-                Ok(buffer)
+                write_at(&file, &full[..filled], offset)?;
+                Ok(full)
             };
             writing = Some((tokio::task::spawn_blocking(write), at));
         }
@@ -336,6 +335,22 @@ impl Shared {
             self.wait(index, last).await?;
         }
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Fills a buffer; returns how far it came and what stopped it.
+    async fn fill(&self, answer: &mut Answer, buffer: &mut [u8]) -> (usize, Option<ErrorKind>) {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match answer.read_into(&mut buffer[filled..]).await {
+                Ok(0) => return (filled, Some(trunkline_transport::Error::Truncated.into())),
+                Ok(bytes) => {
+                    filled += bytes;
+                    self.count(bytes as u64);
+                }
+                Err(kind) => return (filled, Some(kind)),
+            }
+        }
+        (filled, None)
     }
 
     /// Waits for a write, notes it, and gives its buffer back.
@@ -346,6 +361,12 @@ impl Shared {
     ) -> Result<Vec<u8>, ErrorKind> {
         let written = write.await.map_err(io::Error::other).and_then(|result| result);
         let buffer = written.map_err(|source| file_error("write", &self.path, source))?;
+        self.wrote(index, at).await;
+        Ok(buffer)
+    }
+
+    /// Notes that a chunk is written up to `at`; saves the state when that is due.
+    async fn wrote(&self, index: usize, at: u64) {
         let due = {
             let mut progress = self.lock();
             progress.chunks.advance(index, at);
@@ -355,15 +376,11 @@ impl Shared {
             }
             due
         };
-        if due {
-            if let Some(state) = self.current_state() {
-                let path = self.state_path.clone();
-                let saved = tokio::task::spawn_blocking(move || save_state(&path, &state));
-                // Only one worker saves at a time: the next is due an interval later.
-                let _ = saved.await;
-            }
+        if let Some(state) = due.then(|| self.current_state()).flatten() {
+            let path = self.state_path.clone();
+            // Only one worker saves at a time: the next is due an interval later.
+            let _ = tokio::task::spawn_blocking(move || save_state(&path, &state)).await;
         }
-        Ok(buffer)
     }
 
     fn current_state(&self) -> Option<ResumeState> {

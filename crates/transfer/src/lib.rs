@@ -59,5 +59,5 @@ pub use retry::{
 pub use route::{ProxyRoute, ProxyRules, ProxyUrlError};
 pub use run::IN_FLIGHT_DEFAULT;
 pub use settings::{
-    EngineSettings, Identity, Network, OriginProfile, Patience, STALL_TIMEOUT_DEFAULT,
+    EngineSettings, Files, Identity, Network, OriginProfile, Patience, STALL_TIMEOUT_DEFAULT,
 };

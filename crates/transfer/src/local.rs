@@ -31,7 +31,7 @@ pub(crate) async fn copy(
     let copying = Copying {
         source: source.into(),
         check: job.check,
-        fsync: engine.inner.settings.fsync,
+        fsync: engine.inner.settings.files.fsync,
         id,
         observer: Arc::clone(observer),
     };

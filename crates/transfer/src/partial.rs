@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use trunkline_proto::digest::{Algorithm, Hasher};
@@ -171,7 +171,10 @@ pub(crate) fn write_small(
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let path = beside(destination, &format!(".trunkline-{}-{number}", std::process::id()));
+    // The process id is asked for once: on Linux each call is a system call.
+    static PROCESS: OnceLock<u32> = OnceLock::new();
+    let process = PROCESS.get_or_init(std::process::id);
+    let path = beside(destination, &format!(".trunkline-{process}-{number}"));
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         for part in parts {

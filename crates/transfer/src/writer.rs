@@ -1,5 +1,5 @@
-//! Writes a body to a file on the blocking pool, hashing on the way, one block behind the
-//! network.
+//! Writes a body to a file, hashing on the way: on the blocking pool, one block behind the
+//! network, or in place.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -21,6 +21,8 @@ pub(crate) struct Writer {
     offset: u64,
     /// A device or pipe has no offsets.
     is_device: bool,
+    /// Write by the thread that receives (see `Files::write_in_place`).
+    in_place: bool,
     pending: Vec<Bytes>,
     pending_bytes: usize,
     hasher: Option<Hasher>,
@@ -28,11 +30,18 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(file: Arc<File>, offset: u64, hasher: Option<Hasher>) -> Self {
+    pub(crate) fn new(
+        file: Arc<File>,
+        offset: u64,
+        hasher: Option<Hasher>,
+        in_place: bool,
+    ) -> Self {
         Self {
             file,
             offset,
             is_device: false,
+            // A digest costs more than the hand-over: it belongs on another core.
+            in_place: in_place && hasher.is_none(),
             pending: Vec::new(),
             pending_bytes: 0,
             hasher,
@@ -41,7 +50,7 @@ impl Writer {
     }
 
     pub(crate) fn device(file: Arc<File>, hasher: Option<Hasher>) -> Self {
-        Self { is_device: true, ..Self::new(file, 0, hasher) }
+        Self { is_device: true, ..Self::new(file, 0, hasher, false) }
     }
 
     /// Bytes taken so far, the offset included.
@@ -72,23 +81,22 @@ impl Writer {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let chunks = std::mem::take(&mut self.pending);
-        let mut hasher = self.hasher.take();
-        let (file, mut offset, is_device) = (Arc::clone(&self.file), self.offset, self.is_device);
+        let mut chunks = std::mem::take(&mut self.pending);
+        let (offset, is_device) = (self.offset, self.is_device);
         self.offset += self.pending_bytes as u64;
         self.pending_bytes = 0;
+        if self.in_place {
+            write_chunks(&self.file, &chunks, offset, is_device)?;
+            chunks.clear();
+            self.pending = chunks;
+            return Ok(());
+        }
+        let (file, mut hasher) = (Arc::clone(&self.file), self.hasher.take());
         self.writing = Some(tokio::task::spawn_blocking(move || {
-            for chunk in &chunks {
-                if let Some(hasher) = &mut hasher {
-                    hasher.update(chunk);
-                }
-                if is_device {
-                    (&*file).write_all(chunk)?;
-                } else {
-                    write_at(&file, chunk, offset)?;
-                }
-                offset += chunk.len() as u64;
+            if let Some(hasher) = &mut hasher {
+                chunks.iter().for_each(|chunk| hasher.update(chunk));
             }
+            write_chunks(&file, &chunks, offset, is_device)?;
             Ok(hasher)
         }));
         Ok(())
@@ -100,6 +108,23 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+fn write_chunks(
+    mut file: &File,
+    chunks: &[Bytes],
+    mut offset: u64,
+    is_device: bool,
+) -> io::Result<()> {
+    for chunk in chunks {
+        if is_device {
+            file.write_all(chunk)?;
+        } else {
+            write_at(file, chunk, offset)?;
+        }
+        offset += chunk.len() as u64;
+    }
+    Ok(())
 }
 
 /// Writes all of `bytes` at an offset, leaving the file's cursor alone.

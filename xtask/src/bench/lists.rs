@@ -10,7 +10,7 @@ use super::fixtures::Entry;
 /// Input files for one case, in the folder that they lie in.
 #[derive(Debug)]
 pub(super) struct Lists {
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
     /// What is fetched, and under which name it is stored.
     pub(super) jobs: Vec<Job>,
     base: String,

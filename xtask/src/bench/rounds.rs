@@ -9,6 +9,7 @@ use super::fixtures::{self, Set};
 use super::lists::Lists;
 use super::peers::{Peer, Setting};
 use super::samples::{Sample, Samples};
+use super::scratch::Scratch;
 use super::{Options, bars::Bar};
 use crate::interrupt::Interrupt;
 use crate::lab::{Host, Lab, SERVER_NAME, Traffic};
@@ -101,7 +102,8 @@ impl Runner<'_> {
             .filter(|peer| self.wants(&case.name, peer.label))
             .map(|peer| Row { peer: *peer, samples: Samples::default() })
             .collect();
-        let out = directory.join("out");
+        let scratch = Scratch::make()?;
+        let out = scratch.out();
         let setting = Setting {
             trunkline: &self.trunkline,
             authority: &lab.certificates.authority,
@@ -118,7 +120,7 @@ impl Runner<'_> {
                 if round >= row.peer.rounds_max || row.samples.failure.is_some() {
                     continue;
                 }
-                match self.run_once(lab, case, &row.peer, &setting, &directory) {
+                match self.run_once(lab, case, &row.peer, &setting, &scratch) {
                     Ok(sample) => row.samples.runs.push(sample),
                     Err(error) => row.samples.failure = Some(format!("{error:#}")),
                 }
@@ -127,7 +129,6 @@ impl Runner<'_> {
         }
         let place = |row: &Row| case.peers.iter().position(|peer| *peer == row.peer);
         rows.sort_by_key(place);
-        clear(&out)?;
         Ok(CaseResult { name: case.name.clone(), reference: case.reference, rtt_s, rows })
     }
 
@@ -137,10 +138,10 @@ impl Runner<'_> {
         case: &Case,
         peer: &Peer,
         setting: &Setting<'_>,
-        directory: &Path,
+        scratch: &Scratch,
     ) -> Result<Sample> {
-        clear(setting.out)?;
-        std::fs::create_dir_all(setting.out)?;
+        scratch.fresh()?;
+        let directory = setting.lists.directory.as_path();
         let words = peer.tool.command(setting)?;
         let log_start = std::fs::metadata(&lab.nginx.log)?.len();
         let accepted_before = lab.nginx.accepted()?;
@@ -202,13 +203,6 @@ fn settled_traffic(log: &Path, start: u64) -> Result<Traffic> {
         traffic = later;
     }
     Ok(traffic)
-}
-
-fn clear(directory: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 /// Prints the bars and says whether all that were measured are met.

@@ -1,11 +1,12 @@
 //! `trunkline get`: files from a list or from the command line.
 
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::mpsc;
-use trunkline_transfer::{Engine, Job, Report};
+use trunkline_transfer::{Engine, Files, Job, Report};
 
 use crate::commands::get_list::{self, ListProblem, Planner};
 use crate::environment::Environment;
@@ -15,8 +16,8 @@ use crate::render::{self, View};
 use crate::settings::{self, SettingsError};
 use crate::{logging, signals};
 
-/// Jobs read ahead of the transfers.
-const JOBS_AHEAD_MAX: usize = 64;
+/// Batches of jobs read ahead of the transfers.
+const BATCHES_AHEAD_MAX: usize = 4;
 
 /// Threads for files, besides the one for the network: disks gain nothing from more.
 const FILE_THREADS_MAX: usize = 8;
@@ -40,8 +41,9 @@ pub(crate) fn main(args: GetArgs) -> Result<Exit, GetError> {
     check(&args)?;
     let environment = Environment::read();
     let mut settings = settings::engine(&args.network, &environment)?;
-    settings.fsync = args.fsync;
-    let time_max = args.max_time.map(|value| settings::seconds("max-time", value)).transpose()?;
+    settings.files = Files { fsync: args.fsync, write_in_place: true };
+    let time_max =
+        args.max_time.map(|value| settings::seconds("max-time", value)).transpose()?;
     if let Some(folder) = &args.directory {
         std::fs::create_dir_all(folder)
             .map_err(|source| GetError::Folder { path: folder.clone(), source })?;
@@ -81,7 +83,7 @@ async fn run(args: GetArgs, time_max: Option<Duration>, engine: &Engine) -> Exit
     let in_flight = args.max_in_flight;
     let total = args.input_file.is_none().then_some(args.urls.len() as u64);
     let view = Arc::new(View::new(&args.output_style, total, args.output.as_deref()));
-    let (sender, receiver) = mpsc::channel(JOBS_AHEAD_MAX);
+    let (sender, receiver) = mpsc::channel(BATCHES_AHEAD_MAX);
     let planner = Planner::new(&args, time_max);
     let problems = Arc::clone(&view);
     let reading = std::thread::spawn(move || {
@@ -112,6 +114,17 @@ fn end(report: &Report, signal: Option<u8>) -> Exit {
     }
 }
 
-fn stream(mut receiver: mpsc::Receiver<Job>) -> impl futures_util::Stream<Item = Job> {
-    futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx))
+fn stream(mut receiver: mpsc::Receiver<Vec<Job>>) -> impl futures_util::Stream<Item = Job> {
+    let mut batch = Vec::new().into_iter();
+    futures_util::stream::poll_fn(move |cx| {
+        loop {
+            if let Some(job) = batch.next() {
+                return Poll::Ready(Some(job));
+            }
+            match ready!(receiver.poll_recv(cx)) {
+                Some(next) => batch = next.into_iter(),
+                None => return Poll::Ready(None),
+            }
+        }
+    })
 }

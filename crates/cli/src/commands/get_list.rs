@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use http::HeaderMap;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use trunkline_proto::file_name;
-use trunkline_proto::list::{Entry, ListError, ListParser};
+use trunkline_proto::list::{Entry, LINE_BYTES_MAX, ListError, ListParser};
 use trunkline_transfer::{Existing, Job, SafeUrl};
 use url::Url;
 
@@ -30,8 +30,8 @@ pub(crate) enum ListProblem {
     Duplicate { line: usize, url: SafeUrl, path: PathBuf },
     #[error("{}cannot make the folder `{}`: {source}", At(*line), path.display())]
     Folder { line: usize, path: PathBuf, source: io::Error },
-    #[error("{}`{text}` is no header; write `Name: value`", At(*line))]
-    Header { line: usize, text: String },
+    #[error("{}a header is not valid; write `Name: value`", At(*line))]
+    Header { line: usize },
 }
 
 /// `line 7: ` for a list, nothing for the command line.
@@ -83,11 +83,7 @@ impl Planner {
         let destination = self.destination(entry, &url);
         let is_new = self.taken.insert(self.hasher.hash_one(&destination));
         if !is_new {
-            return Err(ListProblem::Duplicate {
-                line,
-                url: SafeUrl::new(&url),
-                path: destination,
-            });
+            return Err(ListProblem::Duplicate { line, url: SafeUrl::new(&url), path: destination });
         }
         self.make_folder(&destination, line)?;
         let mut job = Job::new(url, destination);
@@ -95,9 +91,9 @@ impl Planner {
             job.mirrors.push(parse_url(mirror, line)?);
         }
         let mut headers = HeaderMap::new();
-        for text in &entry.headers {
+        for text in entry.headers.iter() {
             add_header(&mut headers, text)
-                .map_err(|_| ListProblem::Header { line, text: text.clone() })?;
+                .map_err(|_| ListProblem::Header { line })?;
         }
         job.headers = headers;
         job.check = entry.checksum;
@@ -161,73 +157,122 @@ fn shown(text: &str) -> String {
     }
 }
 
+/// Jobs sent at a time: waking the engine for each would cost as much as the transfer of a small
+/// file.
+const BATCH: usize = 32;
+
+/// Hands jobs over in batches; the first ones go at once, so that nothing waits for a slow list.
+struct Batches<'a> {
+    jobs: &'a mpsc::Sender<Vec<Job>>,
+    batch: Vec<Job>,
+    sent: usize,
+    problems: u64,
+    tell: &'a mut dyn FnMut(ListProblem),
+}
+
+impl Batches<'_> {
+    fn problem(&mut self, problem: ListProblem) {
+        self.problems += 1;
+        (self.tell)(problem);
+    }
+
+    /// Returns whether anybody still wants jobs.
+    fn push(&mut self, job: Job) -> bool {
+        self.batch.push(job);
+        // The size of a batch grows from one.
+        if self.batch.len() < (self.sent + 1).min(BATCH) { true } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> bool {
+        self.sent += self.batch.len();
+        self.jobs.blocking_send(std::mem::take(&mut self.batch)).is_ok()
+    }
+
+    fn entry(&mut self, planner: &mut Planner, entry: &Entry) -> bool {
+        match planner.job(entry) {
+            Ok(job) => self.push(job),
+            Err(problem) => {
+                self.problem(problem);
+                true
+            }
+        }
+    }
+}
+
 /// Sends the jobs of the command line and of the list, as they are taken. Returns the number of
 /// problems; each is told as it is found.
 pub(crate) fn read(
     args: &GetArgs,
     mut planner: Planner,
-    jobs: &mpsc::Sender<Job>,
+    jobs: &mpsc::Sender<Vec<Job>>,
     tell: &mut dyn FnMut(ListProblem),
 ) -> u64 {
-    let mut problems = 0;
-    let mut send =
-        |entry: &Entry, problems: &mut u64, tell: &mut dyn FnMut(ListProblem)| match planner
-            .job(entry)
-        {
-            Ok(job) => jobs.blocking_send(job).is_ok(),
-            Err(problem) => {
-                *problems += 1;
-                tell(problem);
-                true
-            }
-        };
+    let mut batches = Batches { jobs, batch: Vec::new(), sent: 0, problems: 0, tell };
     for url in &args.urls {
         let entry = Entry { url: url.clone(), checksum: args.checksum, ..Entry::default() };
-        if !send(&entry, &mut problems, tell) {
-            return problems;
+        if !batches.entry(&mut planner, &entry) {
+            return batches.problems;
         }
     }
-    let Some(path) = &args.input_file else { return problems };
-    let read_error = |source| ListProblem::Read { path: path.clone(), source };
-    let mut lines: Box<dyn BufRead> = if path == Path::new("-") {
+    if let Some(path) = &args.input_file {
+        read_list(path, &mut planner, &mut batches);
+    }
+    batches.flush();
+    batches.problems
+}
+
+fn read_list(path: &Path, planner: &mut Planner, batches: &mut Batches<'_>) {
+    let read_error = |source| ListProblem::Read { path: path.to_owned(), source };
+    let source: Box<dyn io::Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
         match std::fs::File::open(path) {
-            Ok(file) => Box::new(io::BufReader::new(file)),
-            Err(source) => {
-                tell(read_error(source));
-                return problems + 1;
-            }
+            Ok(file) => Box::new(file),
+            Err(source) => return batches.problem(read_error(source)),
         }
     };
+    let mut lines = io::BufReader::new(source);
     let mut parser = ListParser::new();
     let mut line = Vec::new();
     loop {
         line.clear();
-        match lines.read_until(b'\n', &mut line) {
+        match read_line(&mut lines, &mut line) {
             Ok(0) => break,
             Ok(_) => {}
             Err(source) => {
-                tell(read_error(source));
-                problems += 1;
+                batches.problem(read_error(source));
                 break;
             }
         }
         let (entries, errors) = parser.line(&String::from_utf8_lossy(&line));
         for error in errors {
-            problems += 1;
-            tell(error.into());
+            // A warning leaves its entry in the list, so that nothing is missing at the end.
+            batches.problems += u64::from(!error.problem.is_warning());
+            (batches.tell)(error.into());
         }
         for entry in &entries {
-            if !send(entry, &mut problems, tell) {
-                return problems;
+            if !batches.entry(planner, entry) {
+                return;
             }
+        }
+        // A pipe may pause for long: what it has given so far begins.
+        if lines.buffer().is_empty() && !batches.flush() {
+            return;
         }
     }
     for entry in &parser.finish() {
-        if !send(entry, &mut problems, tell) {
-            break;
+        if !batches.entry(planner, entry) {
+            return;
         }
     }
-    problems
+}
+
+/// Reads one line, but no more of it than shows that it is too long.
+fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    let bytes_max = LINE_BYTES_MAX as u64 + 2;
+    let read = lines.take(bytes_max).read_until(b'\n', line)?;
+    if read as u64 == bytes_max && line.last() != Some(&b'\n') {
+        lines.skip_until(b'\n')?;
+    }
+    Ok(read)
 }

@@ -27,8 +27,10 @@ async fn run(options: TourOptions) -> Result<Exit, TourError> {
     let mut out = std::io::stdout().lock();
     let (stop, stopped) = signals::stop();
     tokio::select! {
-        ended = tour::run(options, &mut out) => ended.map(|()| Exit::Success),
+        // The signals are caught from here on, before the tour puts anything on the disk.
+        biased;
         () = stop => Ok(stopped.get().map_or(Exit::Success, Exit::Signal)),
+        ended = tour::run(options, &mut out) => ended.map(|()| Exit::Success),
     }
 }
 

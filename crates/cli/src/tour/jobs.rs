@@ -1,6 +1,6 @@
 //! The get job, done three ways against the same origin.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ impl Way {
     /// A few words, for people.
     pub(super) fn label(self) -> &'static str {
         match self {
-            Self::Cold => "a process per file",
+            Self::Cold => "a new client per file",
             Self::Warm => "one connection, in turn",
             Self::Trunkline => "trunkline get",
         }
@@ -166,7 +166,7 @@ impl Site {
     }
 }
 
-fn job(origin: &Origin, file: &TourFile, folder: &PathBuf) -> Job {
+fn job(origin: &Origin, file: &TourFile, folder: &Path) -> Job {
     let destination = folder.join(&file.name);
     Job { check: Some(file.sha256), ..Job::new(origin.url(file), destination) }
 }

@@ -1,7 +1,7 @@
 //! `trunkline tour`: what warm connections are worth, on one machine and with nothing installed.
 //!
 //! The tour starts a TLS origin of its own on loopback behind a simulated round trip and does a
-//! job against it in several ways, from a process per file to Trunkline's own. Each job is a
+//! job against it in several ways, from a new client per file to Trunkline's own. Each job is a
 //! section of one table.
 
 mod answer;
@@ -61,7 +61,7 @@ pub(crate) async fn run(options: TourOptions, out: &mut impl Write) -> Result<()
         files: files.as_slice().len(),
         bytes: files.bytes(),
         rtt_ms: u64::try_from(options.round_trip.as_millis()).unwrap_or(u64::MAX),
-        http: if options.http2 { "HTTP/2 and HTTP/1.1" } else { "HTTP/1.1 alone" },
+        http: if options.http2 { "HTTP/2" } else { "HTTP/1.1 alone" },
     };
     let mut table = Table::new(out, options.style);
     table.open(&scene)?;
@@ -84,8 +84,8 @@ async fn show_get(
         let row = Row {
             way: way.id(),
             label: way.label(),
-            things: scene.files,
-            things_done: measured.files,
+            items: scene.files,
+            items_done: measured.files,
             elapsed: measured.elapsed,
             counts: measured.counts,
         };
@@ -101,10 +101,10 @@ fn moral(rows: &[Row]) -> String {
     let plural = if ours.counts.connections == 1 { "connection" } else { "connections" };
     format!(
         "\
-A new connection waits a round trip for TCP, one for TLS and one for its request, so that a file
-each costs {:.0} ms here, however short the file is. Trunkline opened {} {plural} and kept requests
-under way on all of them at once: the same bytes in {:.2} s, {} less time than a process per file.",
-        cold.seconds() * 1e3 / cold.things as f64,
+A new client per file, as a process per file has it, waits a round trip for TCP, one for TLS and
+one for its request: {:.0} ms a file here, however small the file is. Trunkline opened {} {plural}
+and kept requests under way on all of them at once: the same files in {:.2} s, {} as fast.",
+        cold.seconds() * 1e3 / cold.items as f64,
         ours.counts.connections,
         ours.seconds(),
         times(ours.times_faster(cold)),

@@ -17,7 +17,6 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{HandshakeKind, ServerConfig};
-use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite, duplex};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
@@ -40,7 +39,7 @@ const STREAMS_MAX: u32 = 128;
 const PIPE_BYTES: usize = 64 << 10;
 
 /// What an origin has seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// TCP connections accepted.
     pub(crate) connections: u64,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::error::TourError;
 use super::origin::Counts;
@@ -32,7 +32,7 @@ pub(super) struct Scene {
 }
 
 /// One job of the tour, done in several ways.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Section {
     /// One word, for programs.
     pub(super) job: &'static str,
@@ -42,6 +42,13 @@ pub(super) struct Section {
     pub(super) rows: Vec<Row>,
 }
 
+impl Section {
+    fn to_json(&self) -> Value {
+        let rows = self.rows.iter().map(|row| row.to_json(&self.rows[0]));
+        json!({ "job": self.job, "title": self.title, "rows": rows.collect::<Vec<_>>() })
+    }
+}
+
 /// One way to do a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
@@ -49,45 +56,43 @@ pub(super) struct Row {
     pub(super) way: &'static str,
     /// A few words, for people.
     pub(super) label: &'static str,
-    /// Things to do in the job.
-    pub(super) things: usize,
+    /// How many there are of what the job is about, such as files.
+    pub(super) items: usize,
     /// Of these, how many were done this way.
-    pub(super) things_done: usize,
-    /// The time for the things done.
+    pub(super) items_done: usize,
+    /// The time for the items done.
     pub(super) elapsed: Duration,
-    /// What the origin saw of the things done.
+    /// What the origin saw of the items done.
     pub(super) counts: Counts,
 }
 
 impl Row {
-    /// The time for all things, extrapolated where not all were done.
+    /// The time for all items, extrapolated where not all were done.
     pub(super) fn seconds(&self) -> f64 {
-        self.elapsed.as_secs_f64() * self.things as f64 / self.things_done.max(1) as f64
+        self.elapsed.as_secs_f64() * self.items as f64 / self.items_done.max(1) as f64
     }
 
     fn is_extrapolated(&self) -> bool {
-        self.things_done < self.things
+        self.items_done < self.items
     }
 
     /// How many times less time it takes than another way.
     pub(super) fn times_faster(&self, than: &Self) -> f64 {
         than.seconds() / self.seconds().max(1e-6)
     }
-}
 
-impl Serialize for Row {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn to_json(self, first: &Self) -> Value {
         json!({
             "way": self.way,
-            "things": self.things,
-            "things_done": self.things_done,
+            "items": self.items,
+            "items_done": self.items_done,
             "seconds": self.seconds(),
+            "times_faster": self.times_faster(first),
             "connections": self.counts.connections,
             "handshakes_full": self.counts.handshakes_full,
             "handshakes_resumed": self.counts.handshakes_resumed,
             "requests": self.counts.requests,
         })
-        .serialize(serializer)
     }
 }
 
@@ -109,10 +114,9 @@ impl<'a, W: Write> Table<'a, W> {
         let megabytes = *bytes as f64 / 1e6;
         self.say(&format!(
             "\
-A tour on this machine alone: {files} files of {megabytes:.1} MB in all, a TLS server that speaks
-{http}, and a simulated round trip of {rtt_ms} ms between it and the client. TCP's slow start,
-bandwidth and loss are not simulated: on a real link, cold connections fare worse still.
-"
+{files} files of {megabytes:.1} MB in all, from a TLS server on this machine ({http}), over a
+simulated round trip of {rtt_ms} ms. Not simulated: bandwidth, loss, and TCP's slow start, which
+makes new connections slower still."
         ))
     }
 
@@ -146,7 +150,7 @@ bandwidth and loss are not simulated: on a real link, cold connections fare wors
         for row in section.rows.iter().filter(|row| row.is_extrapolated()) {
             notes += &format!(
                 "  ~ {}: done for {} of {}; the time is extrapolated, the counts are of those {}\n",
-                row.label, row.things_done, row.things, row.things_done
+                row.label, row.items_done, row.items, row.items_done
             );
         }
         self.say(&format!("{notes}\n{text}"))
@@ -160,9 +164,8 @@ bandwidth and loss are not simulated: on a real link, cold connections fare wors
                 let simulated = json!({
                     "round_trip": true, "slow_start": false, "bandwidth": false, "loss": false,
                 });
-                let object = json!({
-                    "scene": scene, "simulated": simulated, "jobs": self.sections,
-                });
+                let jobs: Vec<Value> = self.sections.iter().map(Section::to_json).collect();
+                let object = json!({ "scene": scene, "simulated": simulated, "jobs": jobs });
                 self.write(&object.to_string())
             }
         }
@@ -202,14 +205,15 @@ pub(super) fn times(ratio: f64) -> String {
 mod tests {
     use super::*;
 
-    const SCENE: Scene = Scene { files: 100, bytes: 25_000_000, rtt_ms: 20, http: "HTTP/2" };
+    const SCENE: Scene =
+        Scene { files: 100, bytes: 25_000_000, rtt_ms: 20, http: "HTTP/1.1 alone" };
 
     fn rows() -> [Row; 2] {
         let cold = Row {
             way: "cold",
-            label: "a process per file",
-            things: 100,
-            things_done: 40,
+            label: "a new client per file",
+            items: 100,
+            items_done: 40,
             elapsed: Duration::from_secs(4),
             counts: Counts {
                 connections: 40,
@@ -221,7 +225,7 @@ mod tests {
         let warm = Row {
             way: "trunkline",
             label: "trunkline get",
-            things_done: 100,
+            items_done: 100,
             elapsed: Duration::from_millis(250),
             counts: Counts {
                 connections: 6,
@@ -251,7 +255,7 @@ mod tests {
     fn the_text_shows_each_way_and_owns_up_to_extrapolation() {
         let text = printed(Style::Text);
         let line = |label: &str| text.lines().find(|line| line.contains(label)).unwrap();
-        let columns: Vec<&str> = line("a process per file").split_whitespace().skip(4).collect();
+        let columns: Vec<&str> = line("a new client per file").split_whitespace().skip(5).collect();
         assert_eq!(columns, ["~10.00", "40", "40/0", "40", "1.0x"]);
         let columns: Vec<&str> = line("trunkline get").split_whitespace().skip(2).collect();
         assert_eq!(columns, ["0.25", "6", "1/5", "100", "40x"]);
@@ -263,11 +267,13 @@ mod tests {
 
     #[test]
     fn json_is_one_object_and_nothing_else() {
-        let value: serde_json::Value = serde_json::from_str(&printed(Style::Json)).unwrap();
+        let value: Value = serde_json::from_str(&printed(Style::Json)).unwrap();
         let rows = &value["jobs"][0]["rows"];
         assert_eq!(rows[0]["seconds"], 10.0);
-        assert_eq!(rows[0]["things_done"], 40);
+        assert_eq!(rows[0]["items_done"], 40);
         assert_eq!(rows[1]["handshakes_resumed"], 5);
+        assert_eq!(rows[0]["times_faster"], 1.0);
+        assert_eq!(rows[1]["times_faster"], 40.0);
         assert_eq!(value["scene"]["rtt_ms"], 20);
         assert_eq!(value["simulated"]["slow_start"], false);
     }

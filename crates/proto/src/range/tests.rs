@@ -30,6 +30,12 @@ fn content_ranges_by_the_grammar() {
         "bytes +0-9/10",
         "bytes -9/10",
         "items 0-9/10",
+        "bytes  0-9/10",
+        "bytes=0-9/10",
+        "bytes 0-9/10, 20-29/30",
+        "bytes 0-9/10 x",
+        "bytes 0-9/",
+        "bytes /10",
         "bytes 0-18446744073709551615/*",
         "bytes */*",
         "bytes 0 - 9/10",
@@ -51,6 +57,53 @@ fn only_strong_validators_count() {
     assert_eq!(Validator::from_headers(None, old, None), None);
     assert_eq!(Validator::from_headers(None, Some("yesterday"), date), None);
     assert_eq!(Validator::from_headers(None, None, date), None);
+}
+
+#[test]
+fn a_weak_tag_is_not_replaced_by_a_date() {
+    let (old, date) = ("Tue, 01 Dec 2026 09:00:00 GMT", "Tue, 01 Dec 2026 10:00:00 GMT");
+    for tag in ["W/\"abc\"", "w/\"abc\"", "abc", "", "\"", "\"a\"b\"", "\"a\u{7}\""] {
+        assert_eq!(Validator::from_headers(Some(tag), Some(old), Some(date)), None, "{tag}");
+    }
+}
+
+#[test]
+fn a_stored_validator_is_held_to_the_same_rules() {
+    for bad in [
+        "",
+        "etag",
+        "etag ",
+        "etag abc",
+        "etag W/\"abc\"",
+        "etag \"a\nb\"",
+        "etag \"a\"b\"",
+        "modified soon",
+        "modified  Tue, 01 Dec 2026 10:00:00 GMT",
+        "other \"abc\"",
+        "\"abc\"",
+    ] {
+        assert_eq!(bad.parse::<Validator>(), Err(ValidatorError), "{bad}");
+    }
+}
+
+#[test]
+fn dates_are_the_same_however_they_are_spelt() {
+    let read = |line: &str| line.parse::<Validator>().unwrap();
+    let date = read("modified Sun, 06 Nov 1994 08:49:37 GMT");
+    assert!(date.same_as(&read("modified Sunday, 06-Nov-94 08:49:37 GMT")));
+    assert!(!date.same_as(&read("modified Sun, 06 Nov 1994 08:49:38 GMT")));
+    assert!(!date.same_as(&read("etag \"Sun, 06 Nov 1994 08:49:37 GMT\"")));
+    assert!(!read("etag \"a\"").same_as(&read("etag \"A\"")));
+}
+
+#[test]
+fn the_largest_range_is_cut_without_overflow() {
+    let whole = range(0, u64::MAX);
+    let pieces: Vec<_> = whole.split(u64::MAX - 1).collect();
+    assert_eq!(pieces, [range(0, u64::MAX - 1), range(u64::MAX - 1, u64::MAX)]);
+    let mut ranges = vec![whole, range(u64::MAX - 1, u64::MAX)];
+    coalesce(&mut ranges, u64::MAX, 1);
+    assert_eq!(ranges, [whole]);
 }
 
 #[test]
@@ -88,6 +141,19 @@ proptest! {
         coalesce(&mut ranges, gap, 200);
         for byte in before.iter().flat_map(|r| r.start()..r.end()) {
             prop_assert!(ranges.iter().any(|r| r.start() <= byte && byte < r.end()));
+        }
+        prop_assert!(ranges.is_sorted());
+        // Parts are shorter than the limit, so nothing longer can have come of them.
+        prop_assert!(ranges.iter().all(|r| r.len() <= 200));
+    }
+
+    #[test]
+    fn content_ranges_survive_their_text(start: u32, length in 1u64..1 << 40, more in 0u64..1 << 40) {
+        let end = u64::from(start) + length;
+        let range = range(start.into(), end);
+        for (text, complete_length) in [("*".to_owned(), None), ((end + more).to_string(), Some(end + more))] {
+            let text = format!("bytes {}-{}/{text}", range.start(), range.end() - 1);
+            prop_assert_eq!(text.parse(), Ok(ContentRange::Satisfied { range, complete_length }));
         }
     }
 
