@@ -60,7 +60,7 @@ pub(crate) struct GetArgs {
     pub(crate) output: Option<PathBuf>,
     /// Leave complete files alone (right checksum, or the server's size and date) and fetch only
     /// what is missing
-    #[arg(short, long = "continue")]
+    #[arg(short = 'c', long = "continue")]
     pub(crate) keep: bool,
     /// What the one URL's bytes must hash to, as sha256:HEX (also md5, sha1, sha512)
     #[arg(long, value_name = "ALGORITHM:HEX")]

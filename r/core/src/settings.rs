@@ -71,6 +71,8 @@ impl Settings {
     pub(crate) fn engine(&self) -> Result<EngineSettings, SettingsError> {
         let mut settings = EngineSettings::new(self.tls()?);
         settings.network.proxies = self.proxies()?;
+        // R waits for the files and does nothing else meanwhile.
+        settings.files.write_in_place = true;
         settings.patience.stall_timeout = self
             .timeout_s
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())

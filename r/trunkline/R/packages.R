@@ -103,7 +103,7 @@ download_packages <- function(pkgs, destdir, available = NULL, repos = getOption
         there[!local] <- fetch_packages(plan[!local, , drop = FALSE],
                                         normalizePath(destdir), list(...))
     }
-    cbind(plan[there, "package"], paths[there], deparse.level = 0L)
+    cbind(unname(plan[there, "package"]), paths[there], deparse.level = 0L)
 }
 
 # The row R takes for a package, as a named character vector; NULL (with R's warning) without one.

@@ -48,6 +48,7 @@ impl Session {
             None => Some(RSetup::ask(&args.r).await?),
         };
         let mut settings = settings::engine(network, &Environment::read())?;
+        settings.files.write_in_place = true;
         if let Some(r) = &r
             && network.user_agent.is_none()
             && let Some(agent) = r.user_agent.as_ref().and_then(|a| HeaderValue::try_from(a).ok())
