@@ -113,7 +113,7 @@ impl<'a> Download<'a> {
     /// One attempt; returns the file's size.
     pub(crate) async fn attempt(&mut self) -> Result<u64, ErrorKind> {
         if let Some(state) = self.open_earlier().await? {
-            return large::resume(self, state).await;
+            return Box::pin(large::resume(self, state)).await;
         }
         let offset = self.settle().await?;
         self.ask.range = None;
@@ -281,14 +281,14 @@ impl<'a> Download<'a> {
             Some(length) if is_file && offset == 0 && length >= LARGE_BYTES_MIN => {
                 let ranges = validator.is_some() && accepts_ranges(&answer.headers);
                 let open = LargeFile { length, validator, ranges };
-                large::begin(self, answer, open).await
+                Box::pin(large::begin(self, answer, open)).await
             }
             _ => {
                 if offset == 0 {
                     self.known =
                         length.zip(validator).map(|(length, validator)| Known { length, validator });
                 }
-                self.receive_stream(answer, length).await
+                Box::pin(self.receive_stream(answer, length)).await
             }
         }
     }

@@ -226,8 +226,10 @@ impl Engine {
         let mut refused: Option<HeaderValue> = None;
         let mut redirects = 0;
         loop {
-            let (answer, auth, sent) =
-                self.ask_once(ask, &url, &headers, away, refused.as_ref()).await?;
+            // Boxed: it is the larger part of a transfer's future, which is moved when its task
+            // is made.
+            let asking = Box::pin(self.ask_once(ask, &url, &headers, away, refused.as_ref()));
+            let (answer, auth, sent) = asking.await?;
             let renewable = matches!(auth, Auth::OAuth2(_)) && refused.is_none();
             if answer.status == StatusCode::UNAUTHORIZED && renewable {
                 answer.discard().await;

@@ -37,8 +37,7 @@ impl Engine {
         let started = Instant::now();
         let url = SafeUrl::new(&job.url);
         observer.event(id, Event::Started { url: &url, destination: &job.destination });
-        let work = self.fetch_within_time(id, job, observer);
-        match work.await {
+        match self.fetch_within_time(id, job, observer).await {
             Ok(mut receipt) => {
                 receipt.elapsed = started.elapsed();
                 observer.event(id, Event::Done { receipt: &receipt });
@@ -58,8 +57,12 @@ impl Engine {
         job: &Job,
         observer: &Arc<dyn Observer>,
     ) -> Result<Receipt, Error> {
-        let work = self.fetch_somewhere(id, job, observer);
-        let Some(after) = job.time_max else { return work.await };
+        let Some(after) = job.time_max else {
+            return self.fetch_somewhere(id, job, observer).await;
+        };
+        // Boxed, as are the other rare ways below: a future is as large as its largest way, and
+        // it is moved when its task is made.
+        let work = Box::pin(self.fetch_somewhere(id, job, observer));
         match tokio::time::timeout(after, work).await {
             Ok(result) => result,
             Err(_) => Err(Error::new(&job.url, ErrorKind::TimedOut { after }, 1)),
@@ -78,7 +81,8 @@ impl Engine {
         let target = Target::of(&job.destination).map_err(fail)?;
         if job.existing == Existing::Keep {
             if let Target::File(path) = &target {
-                if let Some(bytes) = self.is_complete(job, path).await.map_err(fail)? {
+                let complete = Box::pin(self.is_complete(job, path)).await.map_err(fail)?;
+                if let Some(bytes) = complete {
                     return Ok(unchanged(bytes));
                 }
             }
@@ -108,7 +112,7 @@ impl Engine {
         observer: &Arc<dyn Observer>,
     ) -> Result<Receipt, Error> {
         if url.scheme() == "file" {
-            return local::copy(self, id, job, url, target, observer)
+            return Box::pin(local::copy(self, id, job, url, target, observer))
                 .await
                 .map_err(|kind| Error::new(url, kind, 1));
         }
