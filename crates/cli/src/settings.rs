@@ -99,13 +99,7 @@ fn tls(args: &NetworkArgs, environment: &Environment) -> Result<TlsClient, Setti
         _ => TlsVersion::Tls12,
     };
     let verify = !args.insecure;
-    Ok(TlsClient::new(TlsOptions {
-        roots,
-        identity,
-        verify,
-        min_version,
-        ..TlsOptions::default()
-    })?)
+    Ok(TlsClient::new(TlsOptions { roots, identity, verify, min_version, ..TlsOptions::default() })?)
 }
 
 fn client_certificate(path: &Path, args: &NetworkArgs) -> Result<ClientCertificate, SettingsError> {

@@ -42,7 +42,8 @@ pub(crate) fn main(args: GetArgs) -> Result<Exit, GetError> {
     let environment = Environment::read();
     let mut settings = settings::engine(&args.network, &environment)?;
     settings.files = Files { fsync: args.fsync, write_in_place: true };
-    let time_max = args.max_time.map(|value| settings::seconds("max-time", value)).transpose()?;
+    let time_max =
+        args.max_time.map(|value| settings::seconds("max-time", value)).transpose()?;
     if let Some(folder) = &args.directory {
         std::fs::create_dir_all(folder)
             .map_err(|source| GetError::Folder { path: folder.clone(), source })?;

@@ -83,11 +83,7 @@ impl Planner {
         let destination = self.destination(entry, &url);
         let is_new = self.taken.insert(self.hasher.hash_one(&destination));
         if !is_new {
-            return Err(ListProblem::Duplicate {
-                line,
-                url: SafeUrl::new(&url),
-                path: destination,
-            });
+            return Err(ListProblem::Duplicate { line, url: SafeUrl::new(&url), path: destination });
         }
         self.make_folder(&destination, line)?;
         let mut job = Job::new(url, destination);
@@ -96,7 +92,8 @@ impl Planner {
         }
         let mut headers = HeaderMap::new();
         for text in entry.headers.iter() {
-            add_header(&mut headers, text).map_err(|_| ListProblem::Header { line })?;
+            add_header(&mut headers, text)
+                .map_err(|_| ListProblem::Header { line })?;
         }
         job.headers = headers;
         job.check = entry.checksum;

@@ -26,8 +26,8 @@ impl View {
     /// `jobs` is their number, if it is known; `output` the one file's place.
     pub(crate) fn new(style: &OutputArgs, jobs: Option<u64>, output: Option<&Path>) -> Self {
         // A bar and the data on the same terminal would spoil each other.
-        let data_on_terminal = output.is_some_and(|output| output == Path::new("-"))
-            && std::io::stdout().is_terminal();
+        let data_on_terminal =
+            output.is_some_and(|output| output == Path::new("-")) && std::io::stdout().is_terminal();
         let wants_bar = !style.json && !style.quiet && style.verbose == 0 && !data_on_terminal;
         let progress = (wants_bar && std::io::stderr().is_terminal()).then(|| Progress::new(jobs));
         Self {
