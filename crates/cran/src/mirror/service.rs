@@ -436,7 +436,7 @@ impl Mirror {
         };
         let guesses = {
             let mut prefetch = known.prefetch.lock().unwrap_or_else(PoisonError::into_inner);
-            prefetch.asked(&known.index, name)
+            prefetch.asked(name)
         };
         for guess in guesses {
             let Some(package) = known.index.best(&guess) else { continue };
