@@ -15,6 +15,7 @@ use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
+use std::time::SystemTime;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -261,6 +262,8 @@ fn head(reply: &Reply) -> Response<()> {
     {
         head.headers_mut().insert("content-length", HeaderValue::from(length));
     }
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    head.headers_mut().insert("date", HeaderValue::try_from(date).expect("a date is ASCII"));
     head
 }
 

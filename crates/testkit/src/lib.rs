@@ -54,7 +54,7 @@ pub use fixture::{bytes, sha256_hex, temp_dir};
 pub use gate::Gate;
 pub use log::{ConnectionRecord, Counters, RequestRecord, Upload};
 pub use oauth::TokenIssuer;
-pub use origin::{Origin, OriginBuilder, Protocols};
+pub use origin::{Origin, OriginBuilder, Protocols, Shelf};
 pub use proxy::{ConnectProxy, Tunnel};
 pub use reply::Reply;
 pub use request::Received;

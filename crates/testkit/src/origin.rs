@@ -251,6 +251,19 @@ async fn accept_all(listener: Listener, manners: Manners, site: Site, limit: Arc
     }
 }
 
+/// Puts resources at an origin's paths; see [`Origin::shelf`].
+#[derive(Clone, Debug)]
+pub struct Shelf {
+    site: Site,
+}
+
+impl Shelf {
+    /// As [`Origin::put`].
+    pub fn put(&self, path: &str, resource: Resource) {
+        self.site.put(path, resource);
+    }
+}
+
 /// A scripted HTTP origin on loopback. Dropping it closes every connection and ends its thread.
 #[derive(Debug)]
 pub struct Origin {
@@ -353,6 +366,11 @@ impl Origin {
     /// Puts a resource at a path, or another in its place. Answers under way keep the old bytes.
     pub fn put(&self, path: &str, resource: Resource) {
         self.site.put(path, resource);
+    }
+
+    /// A handle that puts resources, for a callback that cannot borrow the origin.
+    pub fn shelf(&self) -> Shelf {
+        Shelf { site: self.site.clone() }
     }
 
     /// Removes a resource: the path answers 404 from now on.

@@ -19,7 +19,7 @@ use crate::fetch::hash_up_to;
 use crate::head::{accepts_ranges, check_identity, check_range, check_unchanged, validator};
 use crate::large::{self, LARGE_BYTES_MIN, LargeFile};
 use crate::partial::{
-    Partial, RESUMABLE_BYTES_MIN, ResumeState, Target, file_error, write_small,
+    Partial, RESUMABLE_BYTES_MIN, ResumeState, Small, Target, file_error, write_small,
 };
 use crate::plan::Job;
 use crate::writer::Writer;
@@ -32,7 +32,8 @@ pub(crate) struct Download<'a> {
     engine: &'a Engine,
     id: JobId,
     job: &'a Job,
-    target: &'a Target,
+    /// What stands at the destination, once that matters.
+    target: Option<Target>,
     observer: &'a Arc<dyn Observer>,
     ask: Ask,
     place: Place,
@@ -43,6 +44,10 @@ pub(crate) struct Download<'a> {
     /// The furthest position reached in any attempt; only beyond it is progress.
     furthest: u64,
     progressed: bool,
+    /// Whether it began anew once, since the file was replaced or ranges did not work.
+    began_anew: bool,
+    /// Whether the server turned out to ignore ranges.
+    ranges_ignored: bool,
 }
 
 /// Where the bytes go.
@@ -65,7 +70,6 @@ impl<'a> Download<'a> {
         id: JobId,
         job: &'a Job,
         url: &Url,
-        target: &'a Target,
         observer: &'a Arc<dyn Observer>,
     ) -> Self {
         let mut ask = Ask::get(url.clone(), job.headers.clone());
@@ -75,7 +79,7 @@ impl<'a> Download<'a> {
             engine,
             id,
             job,
-            target,
+            target: None,
             observer,
             ask,
             place: Place::Closed,
@@ -83,12 +87,22 @@ impl<'a> Download<'a> {
             received: 0,
             furthest: 0,
             progressed: false,
+            began_anew: false,
+            ranges_ignored: false,
         }
     }
 
     /// Whether the last attempt brought bytes that no attempt had brought before.
     pub(crate) fn take_progress(&mut self) -> bool {
         std::mem::take(&mut self.progressed)
+    }
+
+    /// Whether a failure means that the whole file is to be asked for from its start, which is
+    /// done once and at once: what was there of another version has been given up.
+    pub(crate) fn begins_anew(&mut self, kind: &ErrorKind) -> bool {
+        self.ranges_ignored |= matches!(kind, ErrorKind::RangeIgnored);
+        matches!(kind, ErrorKind::Changed { .. } | ErrorKind::RangeIgnored)
+            && !std::mem::replace(&mut self.began_anew, true)
     }
 
     pub(crate) fn receipt(&self, bytes: u64, attempts: u32) -> Receipt {
@@ -134,16 +148,13 @@ impl<'a> Download<'a> {
 
     /// Looks for what an earlier run left; returns its state when it was fetched in chunks.
     async fn open_earlier(&mut self) -> Result<Option<ResumeState>, ErrorKind> {
-        let (Place::Closed, Target::File(destination), None) =
-            (&self.place, self.target, &self.known)
-        else {
-            return Ok(None);
-        };
+        let (Place::Closed, None) = (&self.place, &self.known) else { return Ok(None) };
         // Without a state there is nothing to resume and nothing is opened: most files are
         // small and never have a partial file at all.
-        if !crate::partial::has_state(destination) {
+        if !crate::partial::has_state(&self.job.destination) {
             return Ok(None);
         }
+        let Target::File(destination) = self.target()? else { return Ok(None) };
         let (destination, url) = (destination.clone(), strip(&self.ask.first));
         let (partial, state) =
             blocking::run(move || Partial::open(&destination, &url)).await?;
@@ -173,6 +184,13 @@ impl<'a> Download<'a> {
         Ok(None)
     }
 
+    fn target(&mut self) -> Result<&Target, ErrorKind> {
+        match self.target {
+            Some(ref target) => Ok(target),
+            None => Ok(self.target.insert(Target::of(&self.job.destination)?)),
+        }
+    }
+
     fn file_place(&self, partial: Partial, offset: u64, hasher: Option<Hasher>) -> Place {
         let in_place = self.engine.inner.settings.files.write_in_place;
         let writer = Writer::new(Arc::clone(partial.file()), offset, hasher, in_place);
@@ -183,21 +201,27 @@ impl<'a> Download<'a> {
         self.job.check.map(|check| Hasher::new(check.algorithm()))
     }
 
-    /// Waits for writes of a broken attempt; returns the position reached. Bytes that cannot be
-    /// resumed are given up.
+    /// What a broken attempt leaves to go on from; returns the position reached. Bytes that
+    /// cannot be resumed are given up.
     async fn settle(&mut self) -> Result<u64, ErrorKind> {
+        let position = self.flush().await?;
+        let resumable = self.known.as_ref().is_some_and(|known| position <= known.length);
+        if position > 0 && !resumable {
+            self.restart().await?;
+            return Ok(0);
+        }
+        Ok(position)
+    }
+
+    /// Waits until everything received is written; returns the position reached.
+    async fn flush(&mut self) -> Result<u64, ErrorKind> {
         let (writer, path) = match &mut self.place {
             Place::Closed => return Ok(0),
             Place::File { partial, writer } => (writer, partial.path().to_owned()),
             Place::Device { writer } => (writer, self.job.destination.clone()),
         };
         writer.settle().await.map_err(|source| file_error("write", &path, source))?;
-        let position = writer.position();
-        if position > 0 && self.known.is_none() {
-            self.restart().await?;
-            return Ok(0);
-        }
-        Ok(position)
+        Ok(writer.position())
     }
 
     /// Gives up what came so far.
@@ -269,16 +293,23 @@ impl<'a> Download<'a> {
     }
 
     async fn receive(&mut self, answer: Answer, offset: u64) -> Result<u64, ErrorKind> {
-        let length = answer.length().map(|rest| offset + rest);
+        // Of a file that is known, all has to come, however much of it this answer carries.
+        let length = match &self.known {
+            Some(known) if offset > 0 => Some(known.length),
+            _ => answer.length(),
+        };
         let resumed_from = offset;
         self.observer.event(self.id, Event::Head { length, resumed_from });
-        let is_file = matches!(self.target, Target::File(_));
         let validator = validator(&answer.headers);
-        match length {
-            Some(length) if is_file && offset == 0 && length <= SMALL_BYTES_MAX => {
-                self.receive_small(answer, length).await
+        if let (Some(length), 0, Place::Closed) = (length, offset, &self.place) {
+            if length <= SMALL_BYTES_MAX {
+                return self.receive_small(answer, length).await;
             }
+        }
+        let is_file = matches!(self.target()?, Target::File(_));
+        match length {
             Some(length) if is_file && offset == 0 && length >= LARGE_BYTES_MIN => {
+                let validator = validator.filter(|_| !self.ranges_ignored);
                 let ranges = validator.is_some() && accepts_ranges(&answer.headers);
                 let open = LargeFile { length, validator, ranges };
                 Box::pin(large::begin(self, answer, open)).await
@@ -309,13 +340,32 @@ impl<'a> Download<'a> {
             parts.iter().for_each(|part| hasher.update(part));
             check_digest(expected, hasher.finish())?;
         }
-        let Target::File(destination) = self.target else {
-            unreachable!("devices are streamed into")
-        };
         // Small enough to be written in place: the page cache takes it in microseconds, less
         // than handing it to another thread costs.
-        write_small(destination, &parts, self.engine.inner.settings.files.fsync)?;
-        Ok(length)
+        let fsync = self.engine.inner.settings.files.fsync;
+        match write_small(&self.job.destination, &parts, fsync)? {
+            Small::Placed => Ok(length),
+            Small::IsDevice => {
+                self.open_place().await?;
+                for part in parts {
+                    self.push(part).await?;
+                }
+                self.settle().await?;
+                self.finish(length).await
+            }
+        }
+    }
+
+    async fn push(&mut self, chunk: Bytes) -> Result<(), ErrorKind> {
+        let (writer, path) = match &mut self.place {
+            Place::File { partial, writer } => (writer, partial.path()),
+            Place::Device { writer } => (writer, self.job.destination.as_path()),
+            Place::Closed => unreachable!("opened before"),
+        };
+        writer.push(chunk).await.map_err(|source| file_error("write", path, source))?;
+        let position = writer.position();
+        self.reached(position);
+        Ok(())
     }
 
     async fn receive_stream(
@@ -328,16 +378,9 @@ impl<'a> Download<'a> {
         loop {
             let Some(chunk) = answer.chunk().await? else { break };
             self.count(chunk.len());
-            let (writer, path) = match &mut self.place {
-                Place::File { partial, writer } => (writer, partial.path()),
-                Place::Device { writer } => (writer, self.job.destination.as_path()),
-                Place::Closed => unreachable!("opened above"),
-            };
-            writer.push(chunk).await.map_err(|source| file_error("write", path, source))?;
-            let position = writer.position();
-            self.reached(position);
+            self.push(chunk).await?;
         }
-        let received = self.settle().await?;
+        let received = self.flush().await?;
         match length {
             Some(expected) if expected != received => {
                 Err(ErrorKind::Length { expected, received })
@@ -351,7 +394,7 @@ impl<'a> Download<'a> {
             return Ok(());
         }
         let hasher = self.hasher();
-        self.place = match self.target {
+        self.place = match self.target()? {
             Target::File(destination) => {
                 let (destination, url) = (destination.clone(), strip(&self.ask.first));
                 let open = move || {
@@ -454,7 +497,7 @@ impl Download<'_> {
         self.reached(done);
     }
 
-    /// Forgets the resumed state after it proved stale.
+    /// Forgets what is known of the file, so that the next attempt looks at what is on disk.
     pub(crate) fn forget(&mut self) {
         self.known = None;
     }

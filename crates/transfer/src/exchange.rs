@@ -225,6 +225,7 @@ impl Engine {
         let mut away = redirect::cross(&ask.first, &url, &mut headers);
         let mut refused: Option<HeaderValue> = None;
         let mut redirects = 0;
+        let mut from_earlier = ask.resolved.take().is_some();
         loop {
             // Boxed: it is the larger part of a transfer's future, which is moved when its task
             // is made.
@@ -234,6 +235,15 @@ impl Engine {
             if answer.status == StatusCode::UNAUTHORIZED && renewable {
                 answer.discard().await;
                 refused = sent;
+                continue;
+            }
+            if from_earlier && is_expired(answer.status) {
+                // A signed URL expires; the first one leads to a fresh one.
+                answer.discard().await;
+                from_earlier = false;
+                url = ask.first.clone();
+                headers = ask.headers.clone();
+                away = false;
                 continue;
             }
             let follows = redirect::is_redirect(answer.status)
@@ -380,6 +390,11 @@ impl Engine {
             engine: self.clone(),
         }
     }
+}
+
+/// Statuses with which a place says that it no longer serves a file.
+fn is_expired(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 401 | 403 | 404 | 410)
 }
 
 fn build<B>(

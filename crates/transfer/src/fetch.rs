@@ -77,11 +77,9 @@ impl Engine {
         observer: &Arc<dyn Observer>,
     ) -> Result<Receipt, Error> {
         let fail = |kind| Error::new(&job.url, kind, 1);
-        // One stat: cheaper in place than a trip to another thread.
-        let target = Target::of(&job.destination).map_err(fail)?;
         if job.existing == Existing::Keep {
-            if let Target::File(path) = &target {
-                let complete = Box::pin(self.is_complete(job, path)).await.map_err(fail)?;
+            if let Target::File(path) = Target::of(&job.destination).map_err(fail)? {
+                let complete = Box::pin(self.is_complete(job, &path)).await.map_err(fail)?;
                 if let Some(bytes) = complete {
                     return Ok(unchanged(bytes));
                 }
@@ -89,7 +87,7 @@ impl Engine {
         }
         let mut failed = None;
         for url in std::iter::once(&job.url).chain(&job.mirrors) {
-            match self.fetch_from(id, job, url, &target, observer).await {
+            match self.fetch_from(id, job, url, observer).await {
                 Ok(receipt) => return Ok(receipt),
                 Err(error) => {
                     let local = matches!(error.kind.class(), Class::File | Class::Cancelled);
@@ -108,21 +106,23 @@ impl Engine {
         id: JobId,
         job: &Job,
         url: &Url,
-        target: &Target,
         observer: &Arc<dyn Observer>,
     ) -> Result<Receipt, Error> {
         if url.scheme() == "file" {
-            return Box::pin(local::copy(self, id, job, url, target, observer))
+            return Box::pin(local::copy(self, id, job, url, observer))
                 .await
                 .map_err(|kind| Error::new(url, kind, 1));
         }
-        let mut download = Download::new(self, id, job, url, target, observer);
+        let mut download = Download::new(self, id, job, url, observer);
         let mut retrier = self.retrier(true);
         loop {
             let kind = match download.attempt().await {
                 Ok(bytes) => return Ok(download.receipt(bytes, retrier.attempts)),
                 Err(kind) => kind,
             };
+            if download.begins_anew(&kind) {
+                continue;
+            }
             let progressed = download.take_progress();
             let attempt = retrier.attempts;
             let planned = match retrier.next(url, kind, progressed) {

@@ -148,6 +148,7 @@ async fn run(
     for _ in 0..helpers.min(shared.lock().chunks.missing()) {
         workers.spawn(Arc::clone(&shared).work(None, false));
     }
+    let mut unfinished = Unfinished { shared: &shared, ended: false };
     let mut failure = None;
     while let Some(ended) = workers.join_next().await {
         match ended {
@@ -163,6 +164,7 @@ async fn run(
         }
     }
     workers.shutdown().await;
+    unfinished.ended = true;
     let (is_done, received, done) = {
         let progress = shared.lock();
         (progress.chunks.is_done(), progress.received, progress.chunks.bytes_done())
@@ -174,13 +176,29 @@ async fn run(
             partial.restart()?;
             let (id, observer) = download.reporter();
             observer.event(id, Event::Restarted { bytes: done });
-            download.forget();
         } else if let Some(state) = shared.current_state() {
             partial.save(&state);
         }
+        // The next attempt goes on from the state that was saved, as a later run would.
+        download.forget();
         return Err(kind);
     }
     finish(download, partial, shared.length).await
+}
+
+/// Saves the state of a transfer that is dropped, so that the next run goes on from here.
+struct Unfinished<'a> {
+    shared: &'a Shared,
+    ended: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let (false, Some(state)) = (self.ended, self.shared.current_state()) {
+            // As small as the state is, this is quick; without it an older state is there.
+            save_state(&self.shared.state_path, &state);
+        }
+    }
 }
 
 /// Verifies the whole file and gives it its name.

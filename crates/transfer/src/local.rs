@@ -23,7 +23,6 @@ pub(crate) async fn copy(
     id: JobId,
     job: &Job,
     url: &Url,
-    target: &Target,
     observer: &Arc<dyn Observer>,
 ) -> Result<Receipt, ErrorKind> {
     let source = file_url_to_path(url.as_str())
@@ -36,7 +35,7 @@ pub(crate) async fn copy(
         observer: Arc::clone(observer),
     };
     let url = url.clone();
-    let bytes = match target {
+    let bytes = match &Target::of(&job.destination)? {
         Target::File(destination) => {
             let destination = destination.clone();
             blocking::run(move || copying.to_file(&destination, &url)).await?

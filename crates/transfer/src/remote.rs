@@ -116,14 +116,7 @@ impl RemoteFile {
         ask.range = Some(range);
         ask.if_range = self.validator.clone();
         ask.resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let was_resolved = ask.resolved.is_some();
-        let mut answer = self.engine.exchange(&mut ask).await?;
-        let expired = matches!(answer.status.as_u16(), 401 | 403 | 404 | 410);
-        if expired && was_resolved {
-            // A signed URL expires; the original one leads to a fresh one.
-            ask.resolved = None;
-            answer = self.engine.exchange(&mut ask).await?;
-        }
+        let answer = self.engine.exchange(&mut ask).await?;
         if !matches!(answer.status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
             return Err(answer.into_status_error().await);
         }

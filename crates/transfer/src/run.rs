@@ -57,7 +57,10 @@ impl Engine {
                         }
                         let (engine, observer, id) = (self.clone(), Arc::clone(&observer), next_id);
                         next_id += 1;
-                        running.spawn(async move { (id, engine.fetch(id, &job, &observer).await) });
+                        // Boxed: a task moves its future several times, and this one is large.
+                        running.spawn(Box::pin(async move {
+                            (id, engine.fetch(id, &job, &observer).await)
+                        }));
                     }
                 },
             }

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use http::HeaderValue;
 use rustls::HandshakeKind;
 use rustls_pki_types::ServerName;
+use tokio::io::BufReader;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -17,7 +18,7 @@ use crate::meter::{Meter, Metered};
 use crate::origin::{Origin, Scheme};
 use crate::range_lane::RangeConnection;
 use crate::settings::{HttpVersion, OriginSettings, Proxy, Route};
-use crate::stream::{Carrier, Stream};
+use crate::stream::{Carrier, Stream, TLS_READ_BYTES};
 use crate::{proxy, tcp, tls};
 
 /// What a connection is for.
@@ -200,6 +201,7 @@ impl Dialling<'_> {
         }
         self.phase.set(Phase::Tls);
         let config = self.settings.tls.objects(version)?;
+        let carrier = BufReader::with_capacity(TLS_READ_BYTES, carrier);
         let stream = handshake(self.origin.host(), config, carrier).await?;
         let (_, session) = stream.get_ref();
         let kind = session.handshake_kind().map(Handshake::from);

@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
@@ -22,8 +22,12 @@ pub(crate) enum Carrier {
 /// A carrier, in clear text or under the origin's TLS.
 pub(crate) enum Stream {
     Clear(Carrier),
-    Tls(Box<TlsStream<Carrier>>),
+    Tls(Box<TlsStream<BufReader<Carrier>>>),
 }
+
+/// Bytes received at once below TLS. rustls asks for one record at a time; a busy connection has
+/// many small ones waiting, and each system call saved is worth a copy.
+pub(crate) const TLS_READ_BYTES: usize = 64 * 1024;
 
 macro_rules! delegate {
     ($self:ident, $stream:ident => $call:expr, $type:ident { $($(#[$meta:meta])* $variant:ident),+ }) => {
