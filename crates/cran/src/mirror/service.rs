@@ -241,6 +241,7 @@ impl Mirror {
                     url: url.to_string(),
                     etag: text(&ETAG),
                     last_modified: text(&LAST_MODIFIED),
+                    digest: None,
                 };
                 entry.put(&reply.body, &note)?;
                 self.learn(contrib_url, url, reply.body).await;
@@ -299,19 +300,7 @@ impl Mirror {
         let entry = self.0.store.entry(url.as_str(), &client.key())?;
         let flight = self.flight(&entry);
         let _turn = flight.lock().await;
-        let fresh = match (&check, entry.size()) {
-            (_, None) => false,
-            // An index that names another file than the one at hand was written later.
-            (Some(check), Some(_)) => {
-                let (path, algorithm) = (entry.body.clone(), check.algorithm());
-                let actual = tokio::task::spawn_blocking(move || {
-                    crate::download::digest_of(&path, algorithm)
-                });
-                actual.await.is_ok_and(|actual| actual.is_ok_and(|actual| actual == *check))
-            }
-            (None, Some(_)) => true,
-        };
-        if fresh {
+        if entry.size().is_some() && is_right(&entry, check.as_ref()).await {
             return Ok((entry, true));
         }
         let job = Job {
@@ -322,6 +311,8 @@ impl Mirror {
         };
         let observer: Arc<dyn transfer::Observer> = Arc::new(Silent);
         self.0.engine.fetch(0, &job, &observer).await.map_err(Miss::Transfer)?;
+        let digest = check.map(|check| check.to_string());
+        entry.vouch(&Note { url: url.to_string(), digest, ..Note::default() })?;
         if (self.0.stored.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(CLEAN_UP_EVERY) {
             let store = self.0.store.clone();
             tokio::task::spawn_blocking(move || store.clean_up());
@@ -453,6 +444,19 @@ impl Mirror {
             });
         }
     }
+}
+
+/// Whether the stored file is the one the index describes. It is hashed unless its note says that
+/// it was compared before; without an index a name with a version in it is enough.
+async fn is_right(entry: &Entry, check: Option<&Digest>) -> bool {
+    let Some(check) = check.copied() else { return true };
+    if entry.note().is_some_and(|note| note.digest == Some(check.to_string())) {
+        return true;
+    }
+    let path = entry.body.clone();
+    let hashed =
+        tokio::task::spawn_blocking(move || crate::download::digest_of(&path, check.algorithm()));
+    matches!(hashed.await, Ok(Ok(actual)) if actual == check)
 }
 
 fn count(counter: &AtomicU64) {

@@ -36,6 +36,9 @@ pub(super) struct Note {
     pub(super) url: String,
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
+    /// What the stored bytes hash to, where they were compared with an index.
+    #[serde(default)]
+    pub(super) digest: Option<String>,
 }
 
 impl Store {
@@ -115,6 +118,11 @@ impl Entry {
             _ => {}
         }
         write_whole(&self.body, body)?;
+        self.vouch(note)
+    }
+
+    /// Notes what is known about the file that is stored.
+    pub(super) fn vouch(&self, note: &Note) -> io::Result<()> {
         write_whole(&self.note, &serde_json::to_vec(note).map_err(io::Error::other)?)
     }
 }
