@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -42,12 +43,13 @@ pub(super) struct Note {
 }
 
 impl Store {
-    /// A store in a folder, which is made if it is missing.
+    /// A store in a folder, which is made if it is missing, for its owner alone: it may hold what
+    /// others have no credentials for.
     ///
     /// # Errors
     /// Whatever the system says.
     pub fn open(folder: &Path, bytes_max: u64) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         Ok(Self { folder: folder.to_owned(), bytes_max })
     }
 
@@ -154,6 +156,15 @@ mod tests {
         assert_eq!(store.entry("https://x/PACKAGES", "pak").unwrap().size(), None);
         fs::remove_file(&entry.body).unwrap();
         assert_eq!(entry.note(), None, "a note alone vouches for nothing");
+    }
+
+    #[test]
+    fn a_new_folder_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("a/b");
+        Store::open(&folder, 1).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]
