@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use trunkline_proto::digest::Digest;
-use trunkline_transfer::{IN_FLIGHT_DEFAULT, ProxyRoute};
+use trunkline_transfer::IN_FLIGHT_DEFAULT;
 
 use crate::commands::cran::CranArgs;
 use crate::tour::TourArgs;
@@ -165,7 +165,8 @@ pub(crate) struct NetworkArgs {
     /// Proxy: http://, https://, socks5:// or socks5h://, with user:password@ if it asks.
     /// Default: HTTPS_PROXY, http_proxy, ALL_PROXY
     #[arg(short = 'x', long, value_name = "URL")]
-    pub(crate) proxy: Option<ProxyRoute>,
+    // Parsed later: a message of the argument parser would repeat its password.
+    pub(crate) proxy: Option<String>,
     /// Hosts reached without proxy: names, .suffixes, addresses, CIDR, host:port or `*`.
     /// Default: NO_PROXY
     #[arg(long, value_name = "LIST")]

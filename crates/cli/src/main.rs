@@ -14,7 +14,6 @@ mod tour;
 
 use clap::Parser as _;
 
-use crate::exit::Exit;
 use crate::flags::{Cli, Command};
 
 fn main() -> std::process::ExitCode {
@@ -26,7 +25,7 @@ fn main() -> std::process::ExitCode {
     };
     exit.unwrap_or_else(|error: commands::get::GetError| {
         render::error(&error.to_string());
-        Exit::Usage
+        error.exit()
     })
     .into()
 }

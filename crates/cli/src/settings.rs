@@ -28,7 +28,7 @@ pub(crate) enum SettingsError {
     Tls(#[from] TlsSetupError),
     #[error(transparent)]
     Secret(#[from] SecretError),
-    #[error("`{text}` is no header; write `Name: value`")]
+    #[error("`{}` is no header; write `Name: value`", shown_header(text))]
     Header { text: String },
     #[error("cannot read `{}`: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
@@ -99,7 +99,13 @@ fn tls(args: &NetworkArgs, environment: &Environment) -> Result<TlsClient, Setti
         _ => TlsVersion::Tls12,
     };
     let verify = !args.insecure;
-    Ok(TlsClient::new(TlsOptions { roots, identity, verify, min_version, ..TlsOptions::default() })?)
+    Ok(TlsClient::new(TlsOptions {
+        roots,
+        identity,
+        verify,
+        min_version,
+        ..TlsOptions::default()
+    })?)
 }
 
 fn client_certificate(path: &Path, args: &NetworkArgs) -> Result<ClientCertificate, SettingsError> {
@@ -141,8 +147,10 @@ fn proxies(args: &NetworkArgs, environment: &Environment) -> Result<ProxyRules, 
     let no_proxy = args.noproxy.as_ref().or(environment.no_proxy.as_ref());
     let no_proxy = no_proxy.map(|list| NoProxy::parse(list)).unwrap_or_default();
     if let Some(proxy) = &args.proxy {
-        let (http, https) = (Some(proxy.clone()), Some(proxy.clone()));
-        return Ok(ProxyRules { http, https, no_proxy });
+        let parsed = proxy.parse::<ProxyRoute>();
+        let proxy =
+            parsed.map_err(|source| SettingsError::Proxy { variable: "--proxy", source })?;
+        return Ok(ProxyRules { http: Some(proxy.clone()), https: Some(proxy), no_proxy });
     }
     let parse = |variable: &'static str, value: &Option<String>| {
         let value = value.as_ref().or(environment.all_proxy.as_ref());
@@ -204,6 +212,12 @@ fn identity(args: &NetworkArgs, environment: &Environment) -> Result<Identity, S
     identity.auth = auth(args)?;
     identity.netrc = netrc(args, environment)?.map(Arc::new);
     Ok(identity)
+}
+
+/// A header that cannot be used, without what may be a secret.
+fn shown_header(text: &str) -> String {
+    let name: String = text.chars().take_while(|c| !c.is_whitespace() && *c != ':').collect();
+    if name.len() == text.len() { name } else { format!("{name} ***") }
 }
 
 /// Adds one `Name: value`; `Name;` is an empty value, as in curl.

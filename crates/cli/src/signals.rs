@@ -40,8 +40,7 @@ pub(crate) fn stop() -> (impl Future<Output = ()>, Stopped) {
 #[cfg(unix)]
 async fn wait() -> u8 {
     use tokio::signal::unix::{SignalKind, signal};
-    let (interrupt, terminate) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     let (Ok(mut interrupt), Ok(mut terminate)) = (interrupt, terminate) else {
         return std::future::pending().await;
     };

@@ -6,8 +6,9 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{Request, Response};
-use trunkline_transport::{Error, RangeConnection, RequestBody, ResponseBody, SendError};
+use http::header::CONNECTION;
+use http::{Request, Response, Version};
+use trunkline_transport::{Error, RangeConnection, Reason, RequestBody, ResponseBody, SendError};
 
 use crate::origin_pool::OriginPool;
 use crate::state::{Held, Slot};
@@ -21,11 +22,13 @@ pub struct ObjectLease {
     slot: Option<Slot>,
     /// Whether an exchange has begun that has not ended cleanly.
     begun: bool,
+    /// Whether the server said that it closes the connection after this answer.
+    last: bool,
 }
 
 impl ObjectLease {
     pub(crate) fn new(origin: Arc<OriginPool>, slot: Slot) -> Self {
-        Self { origin, slot: Some(slot), begun: false }
+        Self { origin, slot: Some(slot), begun: false, last: false }
     }
 
     /// Sends a request with an absolute URI and waits for the answer's head.
@@ -49,6 +52,7 @@ impl ObjectLease {
         match result {
             Ok(response) => {
                 self.origin.meter().count_payload(1);
+                self.last = !keeps_alive(&response);
                 Ok(response.map(|body| Body::new(body, self)))
             }
             Err(failure) => {
@@ -66,24 +70,29 @@ impl ObjectLease {
     /// Lets the origin learn from a failure.
     fn learn(&self, error: &Error) {
         let mut state = self.origin.lock();
-        match (&self.slot, error) {
-            (Some(Slot::Http1(_)), Error::ClosedBeforeAnswer { reused: false }) => {
+        let id = match &self.slot {
+            Some(Slot::Http2 { id, .. }) => *id,
+            Some(Slot::Http1(_))
+                if matches!(error, Error::ClosedBeforeAnswer { reused: false }) =>
+            {
                 let others = state.open().saturating_sub(1);
                 if others > 0 {
                     state.lower_cap(others, Instant::now());
                 }
+                return;
             }
-            (Some(Slot::Http2 { id, .. }), Error::RefusedStream) => state.lower_streams(*id),
-            (Some(Slot::Http2 { id, .. }), Error::StreamReset { .. }) => {
-                state.http2_broke();
-                state.drain(*id);
+            _ => return,
+        };
+        match error {
+            Error::RefusedStream | Error::StreamReset { reason: Reason::ENHANCE_YOUR_CALM } => {
+                state.lower_streams(id);
             }
-            (Some(Slot::Http2 { id, .. }), Error::BrokenHttp2 { .. }) => {
-                state.http2_broke();
-                state.drain(*id);
-            }
-            (Some(Slot::Http2 { id, .. }), _) => state.drain(*id),
-            _ => {}
+            Error::StreamReset { reason: Reason::HTTP_1_1_REQUIRED } => state.require_http1(),
+            // One answer given up, or a body that failed on this side: the others go on.
+            Error::StreamReset { reason: Reason::CANCEL | Reason::NO_ERROR }
+            | Error::RequestBody(_) => {}
+            Error::StreamReset { .. } | Error::BrokenHttp2 { .. } => state.stream_broke(id),
+            _ => state.drain(id),
         }
     }
 
@@ -98,15 +107,33 @@ impl ObjectLease {
 
     fn come_home(&mut self) {
         let now = Instant::now();
+        let want = self.origin.want();
         match self.slot.take() {
             Some(Slot::Http1(held)) => {
-                let held = (!self.begun).then_some(held);
-                self.origin.lock().return_http1(held, now);
+                let reusable = !self.begun && !self.last && held.connection.is_reusable();
+                let held = reusable.then_some(held);
+                self.origin.lock().return_http1(held, now, want);
             }
             Some(Slot::Http2 { id, .. }) => self.origin.lock().return_stream(id, now),
             None => return,
         }
         self.origin.pump();
+    }
+}
+
+/// Whether the connection stays open after this answer (RFC 9112 §9.3).
+fn keeps_alive<B>(response: &Response<B>) -> bool {
+    let names = |token: &str| {
+        let values = response.headers().get_all(CONNECTION).iter();
+        values
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .any(|name| name.trim().eq_ignore_ascii_case(token))
+    };
+    match response.version() {
+        Version::HTTP_10 => names("keep-alive"),
+        Version::HTTP_11 => !names("close"),
+        _ => true,
     }
 }
 
@@ -194,11 +221,11 @@ impl RangeLease {
 
 impl Drop for RangeLease {
     fn drop(&mut self) {
-        let reusable = |held: &Held<Box<RangeConnection>>| {
-            !self.begun || held.connection.is_reusable()
-        };
+        let reusable =
+            |held: &Held<Box<RangeConnection>>| !self.begun || held.connection.is_reusable();
         let held = self.held.take().filter(reusable);
-        self.origin.lock().return_range(held, Instant::now());
+        let want = self.origin.want();
+        self.origin.lock().return_range(held, Instant::now(), want);
         self.origin.pump();
     }
 }

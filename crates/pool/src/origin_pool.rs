@@ -1,19 +1,21 @@
 //! The connections of one origin: hands out leases, dials, and learns from what happens.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use trunkline_transport::{
     self as transport, Connection, Dialled, Handshake, Lane, Meter, Origin, OriginSettings,
 };
 
-use crate::budget::{Budget, Permit};
+use crate::budget::{Budget, Permit, Want};
 use crate::error::Error;
 use crate::lease::{ObjectLease, RangeLease};
 use crate::limits::Limits;
 use crate::pool::Inner;
-use crate::state::{Grants, Held, State};
+use crate::state::{Grants, Held, State, Waiter};
 use crate::stats::{Counters, Stats};
 
 /// The connections of one origin. Made by [`Pool::origin`](crate::Pool::origin).
@@ -24,6 +26,10 @@ pub struct OriginPool {
     budget: Arc<Budget>,
     pool: Weak<Inner>,
     meter: Arc<Meter>,
+    /// The runtime that dialled last: leases may be dropped outside of any.
+    runtime: Mutex<Option<Handle>>,
+    /// Places handed over by the budget, for the dials that the next pump decides.
+    spare: Mutex<Vec<Permit>>,
     pub(crate) counters: Counters,
 }
 
@@ -35,12 +41,15 @@ impl OriginPool {
         budget: Arc<Budget>,
         pool: Weak<Inner>,
     ) -> Arc<Self> {
+        let state = State::new(origin.scheme(), Arc::new(settings), limits);
         Arc::new(Self {
             origin,
-            state: Mutex::new(State::new(Arc::new(settings), limits)),
+            state: Mutex::new(state),
             budget,
             pool,
             meter: Arc::default(),
+            runtime: Mutex::default(),
+            spare: Mutex::default(),
             counters: Counters::default(),
         })
     }
@@ -76,11 +85,11 @@ impl OriginPool {
             if state.closed {
                 return Err(Error::Closed);
             }
-            if state.waiting_objects.is_empty() {
-                if let Some(slot) = state.take_object() {
-                    drop(state);
-                    return Ok(ObjectLease::new(Arc::clone(self), slot));
-                }
+            if state.waiting_objects.is_empty()
+                && let Some(slot) = state.take_object()
+            {
+                drop(state);
+                return Ok(ObjectLease::new(Arc::clone(self), slot));
             }
             let (sender, receiver) = oneshot::channel();
             state.waiting_objects.push_back(sender);
@@ -100,11 +109,11 @@ impl OriginPool {
             if state.closed {
                 return Err(Error::Closed);
             }
-            if state.waiting_ranges.is_empty() {
-                if let Some(held) = state.take_range() {
-                    drop(state);
-                    return Ok(RangeLease::new(Arc::clone(self), held));
-                }
+            if state.waiting_ranges.is_empty()
+                && let Some(held) = state.take_range()
+            {
+                drop(state);
+                return Ok(RangeLease::new(Arc::clone(self), held));
             }
             let (sender, receiver) = oneshot::channel();
             state.waiting_ranges.push_back(sender);
@@ -132,17 +141,48 @@ impl OriginPool {
     /// Serves the queue from what is at hand and dials what is missing. Called whenever
     /// something changed.
     pub(crate) fn pump(self: &Arc<Self>) {
+        let want = self.want();
         let (grants, lanes) = {
             let mut state = self.lock();
-            // Dials are decided before the queue is served: work that spreads over more
-            // connections than there are is exactly what justifies one.
-            let lanes = state.decide_dials(Instant::now());
-            (state.assign(), lanes)
+            state.starved = false;
+            // Dials are decided before the queue is served, since work that spreads over more
+            // connections than there are is exactly what justifies one; and again after, since
+            // an idle connection may have turned out to be closed.
+            let now = Instant::now();
+            let mut lanes = state.decide_dials(now);
+            let grants = state.assign();
+            lanes.extend(state.decide_dials(now));
+            state.yield_to_others(want);
+            (grants, lanes)
         };
         self.hand_out(grants);
+        let mut starved = false;
         for lane in lanes {
-            self.dial(lane);
+            starved |= !self.dial(lane);
         }
+        if starved {
+            // What was kept for the connections that could not be had goes to those there are.
+            let grants = {
+                let mut state = self.lock();
+                state.starved = true;
+                state.assign()
+            };
+            self.hand_out(grants);
+        }
+    }
+
+    /// What other origins want.
+    pub(crate) fn want(&self) -> Want {
+        self.budget.want(self)
+    }
+
+    /// The runtime at hand, or the one that dialled last.
+    pub(crate) fn runtime(&self) -> Option<Handle> {
+        let mut known = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(current) = Handle::try_current() {
+            *known = Some(current);
+        }
+        known.clone()
     }
 
     /// Sends leases to their waiters, outside the lock: one whose waiter has gone comes back
@@ -156,23 +196,38 @@ impl OriginPool {
         }
     }
 
-    fn dial(self: &Arc<Self>, lane: Lane) {
-        let permit = self.budget.acquire().or_else(|| {
-            self.pool.upgrade().is_some_and(|pool| pool.evict_idle(self)).then_some(())?;
-            self.budget.acquire()
+    fn spare(&self) -> MutexGuard<'_, Vec<Permit>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses a place that this origin has starved for, or passes it on.
+    pub(crate) fn use_permit(self: &Arc<Self>, permit: Permit) {
+        self.spare().push(permit);
+        self.pump();
+        let unused = std::mem::take(&mut *self.spare());
+        drop(unused);
+    }
+
+    /// Starts a dial, or notes that there is no place for its connection and returns false.
+    fn dial(self: &Arc<Self>, lane: Lane) -> bool {
+        let dial = Dial { origin: Arc::clone(self), lane, ended: false };
+        let Some(runtime) = self.runtime() else { return false };
+        let spare = self.spare().pop();
+        let permit = spare.or_else(|| self.budget.acquire()).or_else(|| {
+            if let Some(pool) = self.pool.upgrade() {
+                pool.evict_idle(self);
+            }
+            let destitute = self.lock().open() == 0;
+            self.budget.acquire_or_starve(self, destitute)
         });
-        let (Some(permit), Ok(runtime)) = (permit, tokio::runtime::Handle::try_current()) else {
-            self.lock().dial_ended(lane);
-            self.budget.starve(self);
-            return;
-        };
-        let origin = Arc::clone(self);
+        let Some(permit) = permit else { return false };
         runtime.spawn(async move {
+            let origin = &dial.origin;
             let settings = Arc::clone(&origin.lock().settings);
-            let dialled =
-                transport::connect(&origin.origin, &settings, lane, &origin.meter).await;
-            origin.dialled(lane, permit, dialled);
+            let dialled = transport::connect(&origin.origin, &settings, lane, &origin.meter).await;
+            dial.finish(permit, dialled);
         });
+        true
     }
 
     fn dialled(
@@ -182,7 +237,13 @@ impl OriginPool {
         dialled: Result<Dialled, transport::Error>,
     ) {
         match dialled {
-            Ok(dialled) => self.add(lane, permit, dialled),
+            Ok(dialled) => {
+                self.add(lane, permit, dialled);
+                // A new connection serves its own lane before it may give way to the other;
+                // else two lanes under a cap of one would close each other's for ever.
+                let grants = self.lock().assign();
+                self.hand_out(grants);
+            }
             Err(error) => self.dial_failed(lane, error),
         }
         self.pump();
@@ -203,82 +264,103 @@ impl OriginPool {
         }
         match dialled.connection {
             Connection::Http1(connection) => {
-                state.add_http1(Held { connection, _permit: permit }, now);
+                state.add_http1(Held { connection, fresh: true, _permit: permit }, now);
             }
             Connection::Http2(connection) => {
-                state.add_http2(Held { connection, _permit: permit }, now);
+                state.add_http2(Held { connection, fresh: true, _permit: permit }, now);
             }
             Connection::Range(connection) => {
-                state.add_range(Held { connection, _permit: permit }, now);
+                state.add_range(Held { connection, fresh: true, _permit: permit }, now);
             }
         }
         let open = state.open() as u64;
         self.counters.connections_peak.fetch_max(open, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// A refused connection lowers the cap while others live; with none left, all that wait
-    /// get the error.
+    /// While others live, those are what the origin gives just now, and the cap says so; with
+    /// none left, all that wait get the error.
     fn dial_failed(&self, lane: Lane, error: transport::Error) {
         Counters::add(&self.counters.dials_failed);
         tracing::debug!(origin = %self.origin, %error, "dial failed");
         let mut state = self.lock();
         state.dial_ended(lane);
-        if matches!(error, transport::Error::BrokenHttp2 { .. }) && !state.closed {
-            let before = state.settings.version;
-            if state.http2_broke() || before == transport::settings::HttpVersion::Auto {
-                return;
-            }
-        }
-        let others = state.open() + state.dialling();
-        if is_refusal(&error) && others > 0 && state.lane_lives(lane) {
-            state.lower_cap(others, Instant::now());
+        if matches!(error, transport::Error::BrokenHttp2 { .. }) && state.dial_broke_http2() {
             return;
         }
-        if state.lane_lives(lane) && error.retry() != transport::RetryClass::Never {
+        // A server that takes no more may still serve this lane once the other gives way.
+        let gives_way = is_refusal(&error) && state.open() > 0;
+        if state.lane_lives(lane) || gives_way {
+            let others = state.open() + state.dialling();
+            state.lower_cap(others, Instant::now());
             return;
         }
         state.reset_cap();
         let error = Error::Dial(Arc::new(error));
-        let (objects, ranges) = match lane {
-            Lane::Object => (std::mem::take(&mut state.waiting_objects), Default::default()),
-            Lane::Range => (Default::default(), std::mem::take(&mut state.waiting_ranges)),
-        };
+        let (objects, ranges) = state.take_waiting(Some(lane));
         drop(state);
-        for waiter in objects {
-            let _ = waiter.send(Err(error.clone()));
-        }
-        for waiter in ranges {
-            let _ = waiter.send(Err(error.clone()));
-        }
+        fail(objects, &error);
+        fail(ranges, &error);
     }
 
-    /// Drops unused connections whose time is over.
-    pub(crate) fn expire(&self, now: Instant) {
+    /// Drops unused connections whose time is over, and looks after those that wait: a lowered
+    /// cap may have recovered.
+    pub(crate) fn expire(self: &Arc<Self>, now: Instant) {
         self.lock().expire(now);
+        self.pump();
     }
 
+    /// Gives up an unused connection for another origin.
     pub(crate) fn evict_idle(&self) -> bool {
         self.lock().evict_idle()
+    }
+
+    /// Gives up an unused connection of the one lane while the other lane waits.
+    pub(crate) fn evict_idle_in_need(&self) -> bool {
+        let mut state = self.lock();
+        state.has_waiting() && state.evict_idle()
     }
 
     /// Fails all that wait and closes all that idle; leases in use close when they end.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        let objects = std::mem::take(&mut state.waiting_objects);
-        let ranges = std::mem::take(&mut state.waiting_ranges);
+        let (objects, ranges) = state.take_waiting(None);
         while state.evict_idle() {}
         drop(state);
-        for waiter in objects {
-            let _ = waiter.send(Err(Error::Closed));
-        }
-        for waiter in ranges {
-            let _ = waiter.send(Err(Error::Closed));
-        }
+        fail(objects, &Error::Closed);
+        fail(ranges, &Error::Closed);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A dial under way. One that is dropped, because its runtime ended, must not be counted for ever.
+struct Dial {
+    origin: Arc<OriginPool>,
+    lane: Lane,
+    ended: bool,
+}
+
+impl Dial {
+    fn finish(mut self, permit: Permit, dialled: Result<Dialled, transport::Error>) {
+        self.ended = true;
+        self.origin.dialled(self.lane, permit, dialled);
+    }
+}
+
+impl Drop for Dial {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.origin.lock().dial_ended(self.lane);
+        }
+    }
+}
+
+fn fail<T>(waiting: VecDeque<Waiter<T>>, error: &Error) {
+    for waiter in waiting {
+        let _ = waiter.send(Err(error.clone()));
     }
 }
 

@@ -18,6 +18,9 @@ pub struct Snapshot {
     pub dialling: usize,
     /// Idle connections of this lane (HTTP/1.1).
     pub idle: usize,
+    /// Requests that one HTTP/2 connection carries before another is worth its handshake; see
+    /// [`per_connection`].
+    pub per_connection: usize,
     /// Exchanges under way on this lane.
     pub in_flight: usize,
     /// Requests waiting for a connection of this lane.
@@ -30,14 +33,15 @@ pub struct Snapshot {
 
 /// How many connections to dial now.
 pub fn dials(snapshot: &Snapshot) -> usize {
-    let Snapshot { http2, connections, dialling, idle, in_flight, waiting, warm, room } = *snapshot;
+    let Snapshot { http2, connections, dialling, idle, in_flight, waiting, warm, room, .. } =
+        *snapshot;
     let have = connections + dialling;
     let wanted = if http2 == Some(false) {
         have + waiting.saturating_sub(idle + dialling)
     } else {
         // An unknown origin is taken for an HTTP/2 one, so that a handful of requests makes a
         // single handshake; the answer to it tells, and the decision is made anew.
-        (in_flight + waiting).div_ceil(REQUESTS_PER_HTTP2_CONNECTION)
+        (in_flight + waiting).div_ceil(snapshot.per_connection.max(1))
     };
     // Nothing is dialled for work that is already under way: a connection that arrives late
     // helps only those that still wait.
@@ -45,13 +49,22 @@ pub fn dials(snapshot: &Snapshot) -> usize {
     wanted.max(warm).saturating_sub(have).min(room)
 }
 
-/// How many streams one HTTP/2 connection may carry just now.
+/// Requests that one HTTP/2 connection carries before another is worth its handshake, where the
+/// server allows `streams_max` at once.
+pub fn per_connection(streams_max: usize) -> usize {
+    REQUESTS_PER_HTTP2_CONNECTION.min(streams_max).max(1)
+}
+
+/// How many streams one HTTP/2 connection may carry just now, where `demand` requests are under
+/// way or wait, `connections` are there or being made, and `room` more may be opened.
 ///
-/// The work is spread evenly over the connections there are and those being made, so that the
-/// first one ready does not swallow the queue; never more than the server allows.
-pub fn streams_share(demand: usize, connections: usize, streams_max: usize) -> usize {
-    let even = demand.div_ceil(connections.max(1));
-    even.max(REQUESTS_PER_HTTP2_CONNECTION).min(streams_max).max(1)
+/// The work is spread evenly over the connections there are and those that it justifies, so that
+/// the first one ready does not swallow the queue; never more than the server allows.
+pub fn streams_share(demand: usize, connections: usize, room: usize, streams_max: usize) -> usize {
+    let per_connection = per_connection(streams_max);
+    let least = connections.max(1);
+    let worth = demand.div_ceil(per_connection).clamp(least, least + room);
+    demand.div_ceil(worth).max(per_connection).min(streams_max.max(1))
 }
 
 #[cfg(test)]
@@ -64,6 +77,7 @@ mod tests {
         connections: 0,
         dialling: 0,
         idle: 0,
+        per_connection: REQUESTS_PER_HTTP2_CONNECTION,
         in_flight: 0,
         waiting: 0,
         warm: 0,
@@ -100,10 +114,25 @@ mod tests {
 
     #[test]
     fn the_work_is_spread_over_the_connections_to_come() {
-        assert_eq!(streams_share(150, 6, 128), 25);
-        assert_eq!(streams_share(3, 1, 128), 16);
-        assert_eq!(streams_share(10_000, 6, 128), 128);
-        assert_eq!(streams_share(10, 1, 1), 1);
+        assert_eq!(streams_share(150, 6, 0, 128), 25);
+        assert_eq!(streams_share(3, 1, 0, 128), 16);
+        assert_eq!(streams_share(10_000, 6, 0, 128), 128);
+        assert_eq!(streams_share(10, 1, 0, 1), 1);
+    }
+
+    #[test]
+    fn a_warm_connection_does_not_swallow_what_is_worth_more_of_them() {
+        assert_eq!(streams_share(17, 1, 5, 128), 16, "the next one is worth a dial");
+        assert_eq!(streams_share(17, 1, 0, 128), 17, "no other can be had");
+        assert_eq!(streams_share(150, 1, 5, 128), 25);
+    }
+
+    #[test]
+    fn few_streams_a_connection_make_more_connections() {
+        let few = Snapshot { http2: Some(true), connections: 1, room: 5, ..NOTHING };
+        let few = Snapshot { per_connection: per_connection(1), ..few };
+        assert_eq!(dials(&Snapshot { in_flight: 1, waiting: 3, ..few }), 3);
+        assert_eq!(dials(&Snapshot { in_flight: 1, waiting: 30, ..few }), 5);
     }
 
     proptest! {
@@ -113,7 +142,9 @@ mod tests {
             connections in 0usize..20, dialling in 0usize..20, idle in 0usize..20,
             in_flight in 0usize..500, waiting in 0usize..500, room in 0usize..20,
         ) {
-            let s = Snapshot { http2, connections, dialling, idle, in_flight, waiting, warm: 0, room };
+            let s = Snapshot {
+                http2, connections, dialling, idle, in_flight, waiting, room, ..NOTHING
+            };
             prop_assert!(dials(&s) <= room);
             if waiting == 0 { prop_assert_eq!(dials(&s), 0); }
             if waiting > 0 && connections + dialling == 0 && room > 0 && idle == 0 {

@@ -1,6 +1,7 @@
 //! All origins together: one pool a process.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -26,12 +27,13 @@ pub(crate) struct Inner {
     limits: Limits,
     budget: Arc<Budget>,
     origins: Mutex<Origins>,
+    /// Whether a sweeper runs.
+    sweeping: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Origins {
     by_origin: HashMap<Origin, Arc<OriginPool>>,
-    sweeping: bool,
     closed: bool,
 }
 
@@ -39,7 +41,8 @@ impl Pool {
     /// An empty pool.
     pub fn new(limits: Limits) -> Self {
         let budget = Budget::new(limits.connections_in_all);
-        Self { inner: Arc::new(Inner { limits, budget, origins: Mutex::default() }) }
+        let sweeping = AtomicBool::new(false);
+        Self { inner: Arc::new(Inner { limits, budget, origins: Mutex::default(), sweeping }) }
     }
 
     /// The connections of an origin; its settings are built on first use only.
@@ -54,6 +57,7 @@ impl Pool {
         origin: &Origin,
         settings: impl FnOnce() -> Result<OriginSettings, E>,
     ) -> Result<Arc<OriginPool>, E> {
+        sweep(&self.inner);
         let mut origins = self.inner.lock();
         if let Some(found) = origins.by_origin.get(origin) {
             return Ok(Arc::clone(found));
@@ -69,9 +73,6 @@ impl Pool {
             made.close();
         }
         origins.by_origin.insert(origin.clone(), Arc::clone(&made));
-        if !origins.sweeping {
-            origins.sweeping = sweep(Arc::downgrade(&self.inner));
-        }
         Ok(made)
     }
 
@@ -107,12 +108,11 @@ impl Inner {
         self.lock().by_origin.values().cloned().collect()
     }
 
-    /// Closes an unused connection of any origin but `for_origin`.
+    /// Closes an unused connection, of `for_origin` only when no other origin has one.
     pub(crate) fn evict_idle(&self, for_origin: &Arc<OriginPool>) -> bool {
-        self.all()
-            .iter()
-            .filter(|origin| !Arc::ptr_eq(origin, for_origin))
-            .any(|origin| origin.evict_idle())
+        let others = self.all();
+        let mut others = others.iter().filter(|origin| !Arc::ptr_eq(origin, for_origin));
+        others.any(|origin| origin.evict_idle()) || for_origin.evict_idle_in_need()
     }
 
     fn close(&self) {
@@ -132,18 +132,35 @@ impl Drop for Inner {
     }
 }
 
-/// Starts the sweeper; it ends with the pool. Returns whether there is a runtime to run it.
-fn sweep(pool: Weak<Inner>) -> bool {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return false };
+/// Starts the sweeper unless one runs or there is no runtime to run it; it ends with the pool.
+fn sweep(pool: &Arc<Inner>) {
+    if pool.sweeping.load(Ordering::Relaxed) {
+        return;
+    }
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    if pool.sweeping.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let sweeper = Sweeper(Arc::downgrade(pool));
     runtime.spawn(async move {
         loop {
             tokio::time::sleep(SWEEP_INTERVAL).await;
-            let Some(pool) = pool.upgrade() else { return };
+            let Some(pool) = sweeper.0.upgrade() else { return };
             let now = Instant::now();
             for origin in pool.all() {
                 origin.expire(now);
             }
         }
     });
-    true
+}
+
+/// Lets another runtime sweep once this one has ended.
+struct Sweeper(Weak<Inner>);
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        if let Some(pool) = self.0.upgrade() {
+            pool.sweeping.store(false, Ordering::Relaxed);
+        }
+    }
 }

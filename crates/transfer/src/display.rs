@@ -78,7 +78,10 @@ mod tests {
     fn secrets_in_urls_do_not_show() {
         let safe = |url: &str| SafeUrl::new(&Url::parse(url).unwrap()).to_string();
         assert_eq!(safe("https://u:p@h/a?b=c"), "https://h/a?b=c");
-        assert_eq!(safe("https://h/a?X-Amz-Signature=abc&n=1"), "https://h/a?X-Amz-Signature=***&n=1");
+        assert_eq!(
+            safe("https://h/a?X-Amz-Signature=abc&n=1"),
+            "https://h/a?X-Amz-Signature=***&n=1"
+        );
         assert_eq!(safe("https://h/a%20b"), "https://h/a%20b");
     }
 }

@@ -1,6 +1,6 @@
 //! One file's way from its origin to its destination, over all attempts.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -54,8 +54,13 @@ pub(crate) struct Download<'a> {
 enum Place {
     /// Not opened yet.
     Closed,
-    File { partial: Partial, writer: Writer },
-    Device { writer: Writer },
+    File {
+        partial: Partial,
+        writer: Writer,
+    },
+    Device {
+        writer: Writer,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -117,10 +122,10 @@ impl<'a> Download<'a> {
 
     /// After the last attempt: wrong bytes are removed, an unfinished beginning is kept.
     pub(crate) fn give_up(&mut self, kind: &ErrorKind) {
-        if kind.class() == Class::Integrity {
-            if let Place::File { partial, .. } = std::mem::replace(&mut self.place, Place::Closed) {
-                partial.discard();
-            }
+        if kind.class() == Class::Integrity
+            && let Place::File { partial, .. } = std::mem::replace(&mut self.place, Place::Closed)
+        {
+            partial.discard();
         }
     }
 
@@ -156,8 +161,7 @@ impl<'a> Download<'a> {
         }
         let Target::File(destination) = self.target()? else { return Ok(None) };
         let (destination, url) = (destination.clone(), strip(&self.ask.first));
-        let (partial, state) =
-            blocking::run(move || Partial::open(&destination, &url)).await?;
+        let (partial, state) = blocking::run(move || Partial::open(&destination, &url)).await?;
         let Some(state) = state else {
             self.place = self.file_place(partial, 0, self.hasher());
             return Ok(None);
@@ -187,7 +191,7 @@ impl<'a> Download<'a> {
     fn target(&mut self) -> Result<&Target, ErrorKind> {
         match self.target {
             Some(ref target) => Ok(target),
-            None => Ok(self.target.insert(Target::of(&self.job.destination)?)),
+            None => Ok(self.target.insert(Target::of(self.job)?)),
         }
     }
 
@@ -301,10 +305,10 @@ impl<'a> Download<'a> {
         let resumed_from = offset;
         self.observer.event(self.id, Event::Head { length, resumed_from });
         let validator = validator(&answer.headers);
-        if let (Some(length), 0, Place::Closed) = (length, offset, &self.place) {
-            if length <= SMALL_BYTES_MAX {
-                return self.receive_small(answer, length).await;
-            }
+        if let (Some(length), 0, Place::Closed) = (length, offset, &self.place)
+            && length <= SMALL_BYTES_MAX
+        {
+            return self.receive_small(answer, length).await;
         }
         let is_file = matches!(self.target()?, Target::File(_));
         match length {
@@ -316,8 +320,9 @@ impl<'a> Download<'a> {
             }
             _ => {
                 if offset == 0 {
-                    self.known =
-                        length.zip(validator).map(|(length, validator)| Known { length, validator });
+                    self.known = length
+                        .zip(validator)
+                        .map(|(length, validator)| Known { length, validator });
                 }
                 Box::pin(self.receive_stream(answer, length)).await
             }
@@ -343,14 +348,14 @@ impl<'a> Download<'a> {
         // Small enough to be written in place: the page cache takes it in microseconds, less
         // than handing it to another thread costs.
         let fsync = self.engine.inner.settings.files.fsync;
-        match write_small(&self.job.destination, &parts, fsync)? {
+        match write_small(self.job, &parts, fsync)? {
             Small::Placed => Ok(length),
             Small::IsDevice => {
                 self.open_place().await?;
                 for part in parts {
                     self.push(part).await?;
                 }
-                self.settle().await?;
+                self.flush().await?;
                 self.finish(length).await
             }
         }
@@ -382,9 +387,7 @@ impl<'a> Download<'a> {
         }
         let received = self.flush().await?;
         match length {
-            Some(expected) if expected != received => {
-                Err(ErrorKind::Length { expected, received })
-            }
+            Some(expected) if expected != received => Err(ErrorKind::Length { expected, received }),
             _ => self.finish(received).await,
         }
     }
@@ -406,14 +409,10 @@ impl<'a> Download<'a> {
                 };
                 self.file_place(blocking::run(open).await?, 0, hasher)
             }
-            Target::Device(path) => {
-                let path = path.clone();
-                let open = move || {
-                    let file = OpenOptions::new().write(true).open(&path);
-                    file.map_err(|source| file_error("write", &path, source))
-                };
-                let file: File = blocking::run(open).await?;
-                Place::Device { writer: Writer::device(Arc::new(file), hasher) }
+            Target::Device(device) => {
+                let device = device.clone();
+                let file = blocking::run(move || device.open()).await?;
+                Place::Device { writer: Writer::device(file, hasher) }
             }
         };
         Ok(())
@@ -526,5 +525,9 @@ fn verify(expected: Option<Digest>, actual: Option<Digest>) -> Result<(), ErrorK
 }
 
 pub(crate) fn check_digest(expected: Digest, actual: Digest) -> Result<(), ErrorKind> {
-    if expected == actual { Ok(()) } else { Err(ErrorKind::Checksum { expected, actual }) }
+    if expected == actual {
+        Ok(())
+    } else {
+        Err(ErrorKind::Checksum { expected: Box::new(expected), actual: Box::new(actual) })
+    }
 }

@@ -223,9 +223,7 @@ impl Engine {
     pub(crate) fn base_headers(&self, at_home: bool) -> HeaderMap {
         let identity = &self.inner.settings.identity;
         let mut headers = if at_home { identity.headers.clone() } else { HeaderMap::new() };
-        headers
-            .entry(http::header::USER_AGENT)
-            .or_insert_with(|| identity.user_agent.clone());
+        headers.entry(http::header::USER_AGENT).or_insert_with(|| identity.user_agent.clone());
         headers
     }
 }

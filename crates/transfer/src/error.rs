@@ -197,9 +197,9 @@ pub enum ErrorKind {
     #[error("the checksum is {actual} where {expected} was expected; the file was not kept")]
     Checksum {
         /// What the caller expects.
-        expected: Digest,
+        expected: Box<Digest>,
         /// What came.
-        actual: Digest,
+        actual: Box<Digest>,
     },
     /// A web page came where a file was expected.
     #[error("the server sent a web page (text/html) where a file was expected")]
@@ -282,6 +282,7 @@ fn class_of(error: &transport::Error) -> Class {
         E::UntrustedIssuer { .. }
         | E::Certificate { .. }
         | E::Handshake { .. }
+        | E::ClientCertificate { .. }
         | E::TlsSetup(_) => Class::Tls,
         E::Proxy { source: transport::ProxyError::AuthenticationRequired, .. } => {
             Class::Authentication

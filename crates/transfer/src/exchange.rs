@@ -197,12 +197,10 @@ impl Answer {
             .header(&http::header::CONTENT_TYPE)
             .is_some_and(|kind| kind.starts_with("text/plain") || kind.contains("json"));
         let mut detail = String::new();
-        if is_text {
-            if let Ok(Some(chunk)) = self.chunk().await {
-                let text = String::from_utf8_lossy(&chunk[..chunk.len().min(DETAIL_BYTES_MAX)]);
-                let line = text.lines().next().unwrap_or_default();
-                detail = line.chars().filter(|c| !c.is_control()).collect();
-            }
+        if is_text && let Ok(Some(chunk)) = self.chunk().await {
+            let text = String::from_utf8_lossy(&chunk[..chunk.len().min(DETAIL_BYTES_MAX)]);
+            let line = text.lines().next().unwrap_or_default();
+            detail = line.chars().filter(|c| !c.is_control()).collect();
         }
         self.discard().await;
         ErrorKind::Status { status, detail, retry_after }

@@ -77,12 +77,12 @@ impl Engine {
         observer: &Arc<dyn Observer>,
     ) -> Result<Receipt, Error> {
         let fail = |kind| Error::new(&job.url, kind, 1);
-        if job.existing == Existing::Keep {
-            if let Target::File(path) = Target::of(&job.destination).map_err(fail)? {
-                let complete = Box::pin(self.is_complete(job, &path)).await.map_err(fail)?;
-                if let Some(bytes) = complete {
-                    return Ok(unchanged(bytes));
-                }
+        if job.existing == Existing::Keep
+            && let Target::File(path) = Target::of(job).map_err(fail)?
+        {
+            let complete = Box::pin(self.is_complete(job, &path)).await.map_err(fail)?;
+            if let Some(bytes) = complete {
+                return Ok(unchanged(bytes));
             }
         }
         let mut failed = None;
@@ -156,11 +156,10 @@ impl Engine {
         let Ok(answer) = self.exchange(&mut ask).await else { return Ok(None) };
         let header = |name| answer.header(name);
         let length = header(&CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
-        let modified = header(&http::header::LAST_MODIFIED)
-            .and_then(|date| trunkline_proto::http_date::parse(date));
-        let not_newer = modified
-            .zip(metadata.modified().ok())
-            .is_some_and(|(theirs, ours)| theirs <= ours);
+        let modified =
+            header(&http::header::LAST_MODIFIED).and_then(trunkline_proto::http_date::parse);
+        let not_newer =
+            modified.zip(metadata.modified().ok()).is_some_and(|(theirs, ours)| theirs <= ours);
         let same = answer.status == StatusCode::OK && length == Some(metadata.len()) && not_newer;
         Ok(same.then_some(metadata.len()))
     }

@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 use http::header::{
-    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG, HeaderMap, HeaderName,
-    LAST_MODIFIED,
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG, HeaderMap,
+    HeaderName, LAST_MODIFIED,
 };
 use trunkline_proto::range::{ByteRange, ContentRange, Validator};
 

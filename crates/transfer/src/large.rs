@@ -202,11 +202,7 @@ impl Drop for Unfinished<'_> {
 }
 
 /// Verifies the whole file and gives it its name.
-async fn finish(
-    download: &Download<'_>,
-    partial: Partial,
-    length: u64,
-) -> Result<u64, ErrorKind> {
+async fn finish(download: &Download<'_>, partial: Partial, length: u64) -> Result<u64, ErrorKind> {
     if let Some(expected) = download.job().check {
         let actual = digest_of(partial.path().to_owned(), expected).await?;
         if let Err(wrong) = check_digest(expected, actual) {

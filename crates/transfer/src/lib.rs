@@ -7,6 +7,28 @@
 //!
 //! This is the only layer that retries. A destination is afterwards the complete, verified new
 //! file or what it was before.
+//!
+//! ```no_run
+//! use std::{future::pending, sync::Arc};
+//!
+//! use futures_util::stream;
+//! use trunkline_transfer::{Engine, EngineSettings, IN_FLIGHT_DEFAULT, Job, Silent};
+//! use trunkline_transport::{TlsClient, TlsOptions};
+//!
+//! # async fn fetch() -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = Engine::new(EngineSettings::new(TlsClient::new(TlsOptions::default())?));
+//! let files = ["a.tar.gz", "b.tar.gz"].map(|name| {
+//!     let url = format!("https://example.org/{name}").parse().expect("a valid URL");
+//!     Job::new(url, name.into())
+//! });
+//! let jobs = stream::iter(files);
+//! let report = engine.run(jobs, IN_FLIGHT_DEFAULT, Arc::new(Silent), pending()).await;
+//! assert_eq!(report.done, 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A whole program that fetches many files is in this crate's `examples/fetch_many.rs`.
 
 mod blocking;
 mod chunks;

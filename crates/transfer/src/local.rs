@@ -35,19 +35,14 @@ pub(crate) async fn copy(
         observer: Arc::clone(observer),
     };
     let url = url.clone();
-    let bytes = match &Target::of(&job.destination)? {
+    let bytes = match &Target::of(job)? {
         Target::File(destination) => {
             let destination = destination.clone();
             blocking::run(move || copying.to_file(&destination, &url)).await?
         }
-        Target::Device(path) => {
-            let path = path.clone();
-            blocking::run(move || {
-                let open = std::fs::OpenOptions::new().write(true).open(&path);
-                let file = open.map_err(|source| file_error("write", &path, source))?;
-                copying.run(&file)
-            })
-            .await?
+        Target::Device(device) => {
+            let device = device.clone();
+            blocking::run(move || copying.run(&*device.open()?)).await?
         }
     };
     Ok(Receipt {

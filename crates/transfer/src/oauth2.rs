@@ -101,10 +101,7 @@ impl TokenSource {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, authorization);
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/x-www-form-urlencoded"),
-        );
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         request.headers = headers;
         request.payload = Payload::Bytes(self.form().into());
         // Asking twice for a token does no harm.
@@ -116,8 +113,8 @@ impl TokenSource {
             let detail = refusal.map(|refusal| refusal.error).unwrap_or_default();
             return Err(fail(ErrorKind::Token { status: reply.status, detail }));
         }
-        let answer: Answer = serde_json::from_slice(&reply.body)
-            .map_err(|_| fail(ErrorKind::TokenMalformed))?;
+        let answer: Answer =
+            serde_json::from_slice(&reply.body).map_err(|_| fail(ErrorKind::TokenMalformed))?;
         let header = bearer(&Secret::new(answer.access_token))
             .ok_or_else(|| fail(ErrorKind::TokenMalformed))?;
         let life = answer

@@ -11,6 +11,7 @@ use trunkline_proto::digest::{Algorithm, Hasher};
 use url::Url;
 
 use crate::error::ErrorKind;
+use crate::plan::Job;
 
 /// Files below this size are begun anew rather than resumed in a later run: what is saved would
 /// cost more than fetching it.
@@ -182,13 +183,20 @@ pub(crate) enum Small {
 /// Nothing is asked about the destination beforehand: when the name is free, which a rename that
 /// replaces nothing finds out, that is one system call less for each of many files.
 pub(crate) fn write_small(
-    destination: &Path,
+    job: &Job,
     parts: &[bytes::Bytes],
     fsync: bool,
 ) -> Result<Small, ErrorKind> {
     use std::io::Write as _;
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
+    if job.output.is_some() {
+        return Ok(Small::IsDevice);
+    }
+    if job.output.is_some() {
+        return Ok(Small::IsDevice);
+    }
+    let destination = job.destination.as_path();
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     // The process id is asked for once: on Linux each call is a system call.
     static PROCESS: OnceLock<u32> = OnceLock::new();
@@ -207,12 +215,12 @@ pub(crate) fn write_small(
     if let Err(source) = write() {
         let _ = fs::remove_file(&path);
         // In a folder such as /dev nothing can be made, and nothing needs to be.
-        return match Target::of(destination) {
+        return match Target::of(job) {
             Ok(Target::Device(_)) => Ok(Small::IsDevice),
             _ => Err(file_error("write", &path, source)),
         };
     }
-    let placed = place(&path, destination);
+    let placed = place(&path, job);
     if !matches!(placed, Ok(Small::Placed)) {
         let _ = fs::remove_file(&path);
     } else if fsync {
@@ -222,11 +230,12 @@ pub(crate) fn write_small(
 }
 
 /// Gives a temporary file its name.
-fn place(path: &Path, destination: &Path) -> Result<Small, ErrorKind> {
+fn place(path: &Path, job: &Job) -> Result<Small, ErrorKind> {
+    let destination = &job.destination;
     if rename_new(path, destination) {
         return Ok(Small::Placed);
     }
-    match Target::of(destination)? {
+    match Target::of(job)? {
         Target::Device(_) => Ok(Small::IsDevice),
         Target::File(real) => fs::rename(path, &real)
             .map(|()| Small::Placed)
@@ -252,12 +261,36 @@ pub(crate) enum Target {
     /// Nothing or a regular file: written beside it and renamed.
     File(PathBuf),
     /// A device or pipe: written into.
-    Device(PathBuf),
+    Device(Device),
+}
+
+/// A place that is written into as it is, without a partial file.
+#[derive(Clone)]
+pub(crate) enum Device {
+    Named(PathBuf),
+    Open(Arc<File>),
+}
+
+impl Device {
+    /// Blocks: a named pipe waits for its reader.
+    pub(crate) fn open(&self) -> Result<Arc<File>, ErrorKind> {
+        match self {
+            Self::Open(file) => Ok(Arc::clone(file)),
+            Self::Named(path) => {
+                let file = OpenOptions::new().write(true).open(path);
+                file.map(Arc::new).map_err(|source| file_error("write", path, source))
+            }
+        }
+    }
 }
 
 impl Target {
     /// Looks at the destination; a link to a file stands for that file.
-    pub(crate) fn of(destination: &Path) -> Result<Self, ErrorKind> {
+    pub(crate) fn of(job: &Job) -> Result<Self, ErrorKind> {
+        if let Some(file) = &job.output {
+            return Ok(Self::Device(Device::Open(Arc::clone(file))));
+        }
+        let destination = &job.destination;
         let Ok(metadata) = fs::metadata(destination) else {
             return Ok(Self::File(destination.to_owned()));
         };
@@ -265,7 +298,7 @@ impl Target {
             return Err(file_error("write", destination, io::ErrorKind::IsADirectory.into()));
         }
         if !metadata.is_file() {
-            return Ok(Self::Device(destination.to_owned()));
+            return Ok(Self::Device(Device::Named(destination.to_owned())));
         }
         let is_link = fs::symlink_metadata(destination).is_ok_and(|m| m.is_symlink());
         let real = if is_link { fs::canonicalize(destination).ok() } else { None };

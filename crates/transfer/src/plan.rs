@@ -1,6 +1,8 @@
 //! What to transfer, as plain data.
 
+use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -18,6 +20,9 @@ pub struct Job {
     pub headers: HeaderMap,
     /// The file's final path. Its folder must exist.
     pub destination: PathBuf,
+    /// Where the bytes go instead: an open pipe, terminal or file, written at its cursor as they
+    /// come. What was written cannot be taken back; `destination` is only its name in messages.
+    pub output: Option<Arc<File>>,
     /// What the bytes must hash to.
     pub check: Option<Digest>,
     /// What to do with a destination that exists.
@@ -38,6 +43,7 @@ impl Job {
             mirrors: Vec::new(),
             headers: HeaderMap::new(),
             destination,
+            output: None,
             check: None,
             existing: Existing::Replace,
             refuse_html: false,

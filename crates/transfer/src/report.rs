@@ -40,10 +40,10 @@ impl Report {
         self.failed == 0 && self.cancelled == 0
     }
 
-    /// Counts a line of a list that named nothing to fetch.
-    pub fn add_unusable_line(&mut self) {
-        self.failed += 1;
-        *self.classes.entry(Class::Usage).or_default() += 1;
+    /// Counts entries of a list that never became jobs.
+    pub fn add_unusable(&mut self, class: Class, count: u64) {
+        self.failed += count;
+        *self.classes.entry(class).or_default() += count;
     }
 
     pub(crate) fn add_failure(&mut self, job: JobId, error: Arc<Error>) {

@@ -28,9 +28,7 @@ impl ProxyRules {
             Scheme::Https => &self.https,
         };
         match proxy {
-            Some(proxy) if !self.no_proxy.matches(origin.host(), origin.port()) => {
-                proxy.0.clone()
-            }
+            Some(proxy) if !self.no_proxy.matches(origin.host(), origin.port()) => proxy.0.clone(),
             _ => Route::Direct,
         }
     }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt as _};
 use tokio::task::JoinSet;
@@ -17,6 +17,9 @@ use crate::report::Report;
 /// Transfers in flight unless asked otherwise: fills six HTTP/2 connections at 20 ms without
 /// holding more than 32 MiB of bodies.
 pub const IN_FLIGHT_DEFAULT: usize = 256;
+
+/// How long the first job waits to learn whether it is the only one.
+const ALONE_WAIT: Duration = Duration::from_millis(50);
 
 impl Engine {
     /// Runs jobs in the order in which they come, up to `in_flight` at a time. The jobs are
@@ -51,7 +54,7 @@ impl Engine {
                 job = jobs.next(), if more && has_room => match job {
                     None => more = false,
                     Some(mut job) => {
-                        if next_id == 0 && jobs.as_mut().peek().await.is_none() {
+                        if next_id == 0 && is_alone(jobs.as_mut().peek()).await {
                             // Alone: nothing to multiplex, perhaps much to carry.
                             job.lane = LaneChoice::Range;
                         }
@@ -68,6 +71,11 @@ impl Engine {
         report.elapsed = started.elapsed();
         report
     }
+}
+
+/// Whether no other job follows; a list that hesitates may have more.
+async fn is_alone<T>(next: impl Future<Output = Option<T>>) -> bool {
+    matches!(tokio::time::timeout(ALONE_WAIT, next).await, Ok(None))
 }
 
 type Ended = Result<(JobId, Result<Receipt, Arc<Error>>), tokio::task::JoinError>;

@@ -38,9 +38,8 @@ impl Payload {
                 })
             }
             Self::Stream(source) => {
-                let fail = |source| ErrorKind::Connection(
-                    trunkline_transport::Error::RequestBody(source),
-                );
+                let fail =
+                    |source| ErrorKind::Connection(trunkline_transport::Error::RequestBody(source));
                 Ok(metered(source.length(), source.open().map_err(fail)?, meter))
             }
         }

@@ -2,13 +2,12 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use tokio::sync::Notify;
 
 use crate::error::Error;
 use crate::http::classify_body;
@@ -23,7 +22,7 @@ pub trait BodySource: Send {
 pub struct RequestBody {
     kind: Kind,
     remaining: u64,
-    gate: Option<Gate>,
+    progress: Option<Arc<Progress>>,
 }
 
 enum Kind {
@@ -35,18 +34,18 @@ enum Kind {
 impl RequestBody {
     /// No body.
     pub fn empty() -> Self {
-        Self { kind: Kind::Empty, remaining: 0, gate: None }
+        Self { kind: Kind::Empty, remaining: 0, progress: None }
     }
 
     /// A body in memory.
     pub fn full(bytes: Bytes) -> Self {
         let remaining = bytes.len() as u64;
-        Self { kind: Kind::Full(Some(bytes)), remaining, gate: None }
+        Self { kind: Kind::Full(Some(bytes)), remaining, progress: None }
     }
 
     /// A body of `length` bytes that is produced while it is sent.
     pub fn source(length: u64, source: Box<dyn BodySource>) -> Self {
-        Self { kind: Kind::Source(source), remaining: length, gate: None }
+        Self { kind: Kind::Source(source), remaining: length, progress: None }
     }
 
     /// Whether there is nothing to send.
@@ -54,17 +53,110 @@ impl RequestBody {
         self.remaining == 0
     }
 
-    /// Holds the body back until the gate opens (Expect: 100-continue, RFC 9110 §10.1.1).
-    pub(crate) fn hold(&mut self) -> Arc<Notify> {
-        let notify = Arc::new(Notify::new());
-        let waiter = Arc::clone(&notify);
-        self.gate = Some(Gate { opened: Box::pin(async move { waiter.notified().await }) });
-        notify
+    /// Lets the connection follow the body and, with `held`, keep it back until
+    /// [`Progress::release`] (Expect: 100-continue, RFC 9110 §10.1.1). `None` when there is
+    /// nothing to send.
+    pub(crate) fn follow(&mut self, held: bool) -> Option<Arc<Progress>> {
+        if self.is_empty() {
+            return None;
+        }
+        let steps = Steps { held, ..Steps::default() };
+        let progress = Arc::new(Progress { steps: Mutex::new(steps) });
+        self.progress = Some(Arc::clone(&progress));
+        Some(progress)
+    }
+
+    /// Leaves word of a failure for the exchange.
+    fn fail(&self, error: io::Error) -> io::Error {
+        if let Some(progress) = &self.progress {
+            progress.fail(&error);
+        }
+        error
+    }
+
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        match &mut self.kind {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Full(bytes) => Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(Ok)),
+            Kind::Source(source) => source.poll_chunk(cx),
+        }
     }
 }
 
-struct Gate {
-    opened: Pin<Box<dyn Future<Output = ()> + Send>>,
+/// How far a request's body has come, shared with the connection that sends it.
+///
+/// An answer may come before the body was sent. The connection is then in mid-request: it can
+/// carry no other, and the rest of the body has nobody to go to.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    steps: Mutex<Steps>,
+}
+
+#[derive(Debug, Default)]
+struct Steps {
+    held: bool,
+    done: bool,
+    abandoned: bool,
+    /// What the source failed with: HTTP/2 tells the peer of it and keeps nothing.
+    failed: Option<io::Error>,
+    waker: Option<Waker>,
+}
+
+impl Progress {
+    fn steps(&self) -> MutexGuard<'_, Steps> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a body go that was held back.
+    pub(crate) fn release(&self) {
+        self.change(|steps| steps.held = false);
+    }
+
+    /// Fails what is left of the body, which ends the connection.
+    pub(crate) fn abandon(&self) {
+        self.change(|steps| steps.abandoned = true);
+    }
+
+    /// Whether the whole body has been handed over.
+    pub(crate) fn is_done(&self) -> bool {
+        self.steps().done
+    }
+
+    /// What the body itself failed with, if it did.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        self.steps().failed.take()
+    }
+
+    fn fail(&self, error: &io::Error) {
+        let copy = io::Error::new(error.kind(), error.to_string());
+        self.steps().failed.get_or_insert(copy);
+    }
+
+    fn finish(&self) {
+        self.steps().done = true;
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut Steps)) {
+        let waker = {
+            let mut steps = self.steps();
+            edit(&mut steps);
+            steps.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut steps = self.steps();
+        if steps.abandoned && !steps.done {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        if !steps.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            steps.waker = Some(cx.waker().clone());
+        }
+        if steps.held { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
 }
 
 impl Body for RequestBody {
@@ -75,30 +167,32 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        if let Some(gate) = &mut self.gate {
-            if gate.opened.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-            self.gate = None;
-        }
-        let chunk = match &mut self.kind {
-            Kind::Empty => None,
-            Kind::Full(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok),
-            Kind::Source(source) => match source.poll_chunk(cx) {
+        if let Some(progress) = &self.progress {
+            match progress.poll_turn(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(chunk) => chunk,
-            },
+                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Poll::Ready(Ok(())) => {}
+            }
+        }
+        let chunk = match self.poll_source(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(chunk) => chunk,
         };
         match chunk {
             Some(Ok(bytes)) => {
                 let Some(remaining) = self.remaining.checked_sub(bytes.len() as u64) else {
-                    return Poll::Ready(Some(Err(length_error("longer"))));
+                    return Poll::Ready(Some(Err(self.fail(length_error("longer")))));
                 };
                 self.remaining = remaining;
+                if let (0, Some(progress)) = (remaining, &self.progress) {
+                    progress.finish();
+                }
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Some(Err(error)) => Poll::Ready(Some(Err(error))),
-            None if self.remaining > 0 => Poll::Ready(Some(Err(length_error("shorter")))),
+            Some(Err(error)) => Poll::Ready(Some(Err(self.fail(error)))),
+            None if self.remaining > 0 => {
+                Poll::Ready(Some(Err(self.fail(length_error("shorter")))))
+            }
             None => Poll::Ready(None),
         }
     }

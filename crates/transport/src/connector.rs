@@ -178,8 +178,8 @@ impl Dialling<'_> {
     }
 
     async fn tcp(&self, host: &str, port: u16) -> Result<TcpStream, Error> {
-        self.phase.set(Phase::Connect);
-        tcp::dial(host, port, &self.settings.addresses, self.settings.tcp_keepalive).await
+        let OriginSettings { addresses, tcp_keepalive, .. } = self.settings;
+        tcp::dial(host, port, addresses, *tcp_keepalive, || self.phase.set(Phase::Connect)).await
     }
 
     async fn object(
@@ -192,7 +192,8 @@ impl Dialling<'_> {
         if self.origin.scheme() == Scheme::Http {
             let stream = Metered::new(Stream::Clear(carrier), Arc::clone(meter));
             self.phase.set(Phase::Http);
-            let connection = if version == HttpVersion::Http2 {
+            // A proxy that forwards understands the absolute form, which is HTTP/1.1's.
+            let connection = if version == HttpVersion::Http2 && !forwarding.absolute_form {
                 Connection::Http2(Http2::start(stream).await?)
             } else {
                 Connection::Http1(Http1::start(stream, forwarding).await?)

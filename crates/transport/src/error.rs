@@ -152,6 +152,15 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// The server wants a client certificate, or another one. In TLS 1.3 it says so only after
+    /// the handshake (RFC 8446 §4.4.2.4, §6.2).
+    #[error(
+        "the server refuses the client certificate ({alert:?}); give the right one with --cert"
+    )]
+    ClientCertificate {
+        /// The server's word.
+        alert: rustls::AlertDescription,
+    },
     /// TLS could not be set up on this side: roots, keys, names.
     #[error(transparent)]
     TlsSetup(#[from] TlsSetupError),
@@ -397,6 +406,25 @@ impl Error {
             | Self::Io(_)
             | Self::Stalled { .. } => Fault::Network,
             _ => Fault::Peer,
+        }
+    }
+
+    /// The server's refusal of the client's certificate, if an I/O error is one.
+    pub(crate) fn client_certificate(error: &io::Error) -> Option<Self> {
+        use rustls::AlertDescription as Alert;
+        let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+        match inner {
+            rustls::Error::AlertReceived(
+                alert @ (Alert::CertificateRequired
+                | Alert::BadCertificate
+                | Alert::UnsupportedCertificate
+                | Alert::CertificateRevoked
+                | Alert::CertificateExpired
+                | Alert::CertificateUnknown
+                | Alert::UnknownCA
+                | Alert::AccessDenied),
+            ) => Some(Self::ClientCertificate { alert: *alert }),
+            _ => None,
         }
     }
 

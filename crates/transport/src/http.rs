@@ -2,7 +2,6 @@
 
 use std::error::Error as StdError;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::header::{EXPECT, HOST, HeaderValue, PROXY_AUTHORIZATION};
@@ -10,10 +9,10 @@ use http::{Request, Response, Uri, Version};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
 
-use crate::body::{RequestBody, ResponseBody};
+use crate::body::{Progress, RequestBody, ResponseBody};
 use crate::error::{Error, is_cut};
+use crate::frames::{Signals, Watched};
 
 /// The longest head accepted, in bytes: a megabyte of headers is an attack or a mistake.
 pub const HEAD_BYTES_MAX: usize = 256 * 1024;
@@ -71,6 +70,18 @@ pub struct Http1 {
     sender: http1::SendRequest<RequestBody>,
     forwarding: Forwarding,
     used: bool,
+    /// The body of the exchange under way or of the last one.
+    upload: Option<Arc<Progress>>,
+}
+
+impl Drop for Http1 {
+    fn drop(&mut self) {
+        // hyper would go on sending a body that nobody waits for, or wait for ever for one that
+        // is held back.
+        if let Some(upload) = &self.upload {
+            upload.abandon();
+        }
+    }
 }
 
 impl Http1 {
@@ -88,12 +99,18 @@ impl Http1 {
         tokio::spawn(async move {
             let _ = connection.await;
         });
-        Ok(Self { sender, forwarding, used: false })
+        Ok(Self { sender, forwarding, used: false, upload: None })
     }
 
     /// Whether the peer has closed the connection.
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed()
+    }
+
+    /// Whether another request may follow an exchange whose answer was read to its end: the
+    /// peer has not closed the connection and got the whole of the request.
+    pub fn is_reusable(&self) -> bool {
+        !self.is_closed() && self.upload.as_deref().is_none_or(Progress::is_done)
     }
 
     /// Sends one request with an absolute URI and waits for the answer's head.
@@ -108,11 +125,16 @@ impl Http1 {
         if self.sender.ready().await.is_err() {
             return Err(SendError { error: Error::Unsent, unsent: Some(Box::new(request)) });
         }
-        let gate = self.address(&mut request);
+        let held = self.address(&mut request);
+        self.upload = request.body_mut().follow(held);
+        let held = self.upload.as_ref().filter(|_| held).map(Arc::clone);
+        if let Some(upload) = &held {
+            release_on_continue(&mut request, Arc::clone(upload));
+        }
         let answer = self.sender.try_send_request(request);
-        let answer = match gate {
+        let answer = match held {
             None => answer.await,
-            Some(gate) => open_after_wait(answer, &gate).await,
+            Some(upload) => release_after_wait(answer, &upload).await,
         };
         match answer {
             Ok(response) => Ok(response.map(ResponseBody::new)),
@@ -128,7 +150,8 @@ impl Http1 {
     }
 
     /// Puts the request into HTTP/1.1's form: target, `Host`, proxy credentials, `Expect`.
-    fn address(&self, request: &mut Request<RequestBody>) -> Option<Arc<Notify>> {
+    /// Returns whether the body is held back until the server asks for it.
+    fn address(&self, request: &mut Request<RequestBody>) -> bool {
         *request.version_mut() = Version::HTTP_11;
         if let Some(host) = host_of(request.uri()) {
             request.headers_mut().entry(HOST).or_insert(host);
@@ -139,27 +162,28 @@ impl Http1 {
         if !self.forwarding.absolute_form {
             *request.uri_mut() = origin_form(request.uri());
         }
-        if http_body::Body::size_hint(request.body()).lower() <= EXPECT_ABOVE_BYTES {
-            return None;
+        let held = http_body::Body::size_hint(request.body()).lower() > EXPECT_ABOVE_BYTES;
+        if held {
+            request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
         }
-        request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
-        let gate = request.body_mut().hold();
-        let opener = Arc::clone(&gate);
-        hyper::ext::on_informational(request, move |head| {
-            if head.status() == http::StatusCode::CONTINUE {
-                opener.notify_one();
-            }
-        });
-        Some(gate)
+        held
     }
 }
 
-/// Waits for the answer, opening the gate when the server keeps silent about `Expect`.
-async fn open_after_wait<F: Future>(answer: F, gate: &Notify) -> F::Output {
+fn release_on_continue(request: &mut Request<RequestBody>, upload: Arc<Progress>) {
+    hyper::ext::on_informational(request, move |head| {
+        if head.status() == http::StatusCode::CONTINUE {
+            upload.release();
+        }
+    });
+}
+
+/// Waits for the answer, and lets the body go when the server keeps silent about `Expect`.
+async fn release_after_wait<F: Future>(answer: F, upload: &Progress) -> F::Output {
     tokio::pin!(answer);
     tokio::select! {
         answer = &mut answer => return answer,
-        () = tokio::time::sleep(CONTINUE_WAIT) => gate.notify_one(),
+        () = tokio::time::sleep(CONTINUE_WAIT) => upload.release(),
     }
     answer.await
 }
@@ -168,8 +192,8 @@ async fn open_after_wait<F: Future>(answer: F, gate: &Notify) -> F::Output {
 #[derive(Clone, Debug)]
 pub struct Http2 {
     sender: http2::SendRequest<RequestBody>,
-    /// Kept up to date by the task that drives the connection.
-    streams_max: Arc<AtomicUsize>,
+    /// What the server's frames said of the connection as a whole.
+    signals: Arc<Signals>,
 }
 
 impl Http2 {
@@ -177,6 +201,8 @@ impl Http2 {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let signals = Arc::new(Signals::default());
+        let stream = Watched::new(stream, Arc::clone(&signals));
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -187,15 +213,11 @@ impl Http2 {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|source| Error::BrokenHttp2 { source })?;
-        let streams_max = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
-        let seen = Arc::clone(&streams_max);
-        let mut connection = Box::pin(connection);
-        tokio::spawn(std::future::poll_fn(move |cx| {
-            let ended = connection.as_mut().poll(cx).map(|_| ());
-            seen.store(connection.current_max_send_streams(), Ordering::Relaxed);
-            ended
-        }));
-        Ok(Self { sender, streams_max })
+        // The driver ends with the connection; what went wrong reaches the exchanges.
+        tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok(Self { sender, signals })
     }
 
     /// Whether the connection has ended.
@@ -203,10 +225,16 @@ impl Http2 {
         self.sender.is_closed()
     }
 
+    /// Whether the server takes no new stream: it has sent GOAWAY (RFC 9113 §6.8). Streams that
+    /// are open may still be answered.
+    pub fn is_going_away(&self) -> bool {
+        self.signals.is_going_away()
+    }
+
     /// Streams the server allows at once, as known so far (SETTINGS_MAX_CONCURRENT_STREAMS,
     /// RFC 9113 §6.5.2).
     pub fn streams_max(&self) -> usize {
-        self.streams_max.load(Ordering::Relaxed)
+        self.signals.streams_max()
     }
 
     /// Sends one request with an absolute URI and waits for the answer's head.
@@ -220,13 +248,16 @@ impl Http2 {
         *request.version_mut() = Version::HTTP_2;
         // The authority stands in the pseudo-header (RFC 9113 §8.3.1).
         request.headers_mut().remove(HOST);
+        let upload = request.body_mut().follow(false);
         match self.sender.try_send_request(request).await {
             Ok(response) => Ok(response.map(ResponseBody::new)),
             Err(mut error) => {
                 let unsent = error.take_message().map(Box::new);
-                let error = match unsent {
-                    Some(_) => Error::Unsent,
-                    None => classify(error.into_error(), false),
+                let own_failure = upload.as_deref().and_then(Progress::failure);
+                let error = match (&unsent, own_failure) {
+                    (Some(_), _) => Error::Unsent,
+                    (None, Some(failure)) => Error::RequestBody(failure),
+                    (None, None) => classify(error.into_error(), false),
                 };
                 Err(SendError { error, unsent })
             }
@@ -252,6 +283,9 @@ fn origin_form(uri: &Uri) -> Uri {
 /// The typed error of an exchange that brought no head.
 fn classify(error: hyper::Error, reused: bool) -> Error {
     if let Some(inner) = source_of::<h2::Error>(&error) {
+        if let Some(refusal) = inner.get_io().and_then(Error::client_certificate) {
+            return refusal;
+        }
         return classify_http2(inner.reason(), inner.is_io(), inner.is_go_away(), inner.is_reset())
             .unwrap_or(if inner.is_io() {
                 Error::ClosedBeforeAnswer { reused }
@@ -276,7 +310,8 @@ fn classify(error: hyper::Error, reused: bool) -> Error {
     }
     match source_of::<std::io::Error>(&error) {
         Some(io) if is_cut(io) => Error::ClosedBeforeAnswer { reused },
-        Some(io) => Error::Io(std::io::Error::new(io.kind(), io.to_string())),
+        Some(io) => Error::client_certificate(io)
+            .unwrap_or_else(|| Error::Io(std::io::Error::new(io.kind(), io.to_string()))),
         None => Error::Http(error),
     }
 }
@@ -303,7 +338,8 @@ pub(crate) fn classify_body(error: hyper::Error) -> Error {
         Some(io) if io.kind() == std::io::ErrorKind::InvalidInput => {
             Error::BrokenHttp1 { source: error }
         }
-        Some(io) => Error::Io(std::io::Error::new(io.kind(), io.to_string())),
+        Some(io) => Error::client_certificate(io)
+            .unwrap_or_else(|| Error::Io(std::io::Error::new(io.kind(), io.to_string()))),
         None => Error::Http(error),
     }
 }
@@ -318,7 +354,9 @@ fn classify_http2(
         _ if io => None,
         Some(h2::Reason::REFUSED_STREAM) => Some(Error::RefusedStream),
         Some(h2::Reason::NO_ERROR) if go_away => Some(Error::GoAway),
-        Some(reason) if reset => Some(Error::StreamReset { reason }),
+        Some(reason) if reset || reason == h2::Reason::HTTP_1_1_REQUIRED => {
+            Some(Error::StreamReset { reason })
+        }
         _ => None,
     }
 }

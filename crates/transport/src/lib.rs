@@ -8,6 +8,7 @@
 mod body;
 mod connector;
 mod error;
+mod frames;
 mod http;
 mod identity;
 mod meter;
@@ -18,6 +19,8 @@ pub mod settings;
 mod stream;
 mod tcp;
 mod tls;
+
+pub use h2::Reason;
 
 pub use body::{BodySource, RequestBody, ResponseBody};
 pub use connector::{Connection, Dialled, Handshake, Lane, connect};

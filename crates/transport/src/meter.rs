@@ -30,6 +30,7 @@ impl Meter {
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
+
     /// Bytes of bodies and heads moved in both directions, without the pings and settings of
     /// idle connections: what the stall rule watches.
     pub fn payload(&self) -> u64 {

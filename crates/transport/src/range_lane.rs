@@ -282,5 +282,9 @@ impl fmt::Debug for RangeConnection {
 }
 
 fn read_error(error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::UnexpectedEof { Error::Truncated } else { Error::Io(error) }
+    match Error::client_certificate(&error) {
+        Some(refusal) => refusal,
+        None if error.kind() == io::ErrorKind::UnexpectedEof => Error::Truncated,
+        None => Error::Io(error),
+    }
 }

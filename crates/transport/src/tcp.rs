@@ -32,14 +32,16 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// # Errors
 /// [`Error::Resolve`] when the name has no address of the families allowed, [`Error::Connect`]
 /// with the address that failed last when none answers. There is no time-out here: the caller
-/// has one over the whole of dialling.
+/// has one over the whole of dialling, and `resolved` tells it that the addresses are known.
 pub(crate) async fn dial(
     host: &str,
     port: u16,
     addresses: &AddressPolicy,
     keepalive: Option<Duration>,
+    resolved: impl FnOnce(),
 ) -> Result<TcpStream, Error> {
     let candidates = resolve(host, port, addresses).await?;
+    resolved();
     let stream = race(candidates, ATTEMPT_DELAY).await.map_err(|(address, source)| {
         let target =
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };

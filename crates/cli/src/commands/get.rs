@@ -1,12 +1,14 @@
 //! `trunkline get`: files from a list or from the command line.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::mpsc;
-use trunkline_transfer::{Engine, Files, Job, Report};
+use trunkline_transfer::{Class, Engine, Files, Job};
 
 use crate::commands::get_list::{self, ListProblem, Planner};
 use crate::environment::Environment;
@@ -35,6 +37,15 @@ pub(crate) enum GetError {
     Runtime(#[source] std::io::Error),
 }
 
+impl GetError {
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Folder { .. } => Exit::File,
+            _ => Exit::Usage,
+        }
+    }
+}
+
 /// Runs the command.
 pub(crate) fn main(args: GetArgs) -> Result<Exit, GetError> {
     logging::start(args.output_style.verbose);
@@ -42,8 +53,7 @@ pub(crate) fn main(args: GetArgs) -> Result<Exit, GetError> {
     let environment = Environment::read();
     let mut settings = settings::engine(&args.network, &environment)?;
     settings.files = Files { fsync: args.fsync, write_in_place: true };
-    let time_max =
-        args.max_time.map(|value| settings::seconds("max-time", value)).transpose()?;
+    let time_max = args.max_time.map(|value| settings::seconds("max-time", value)).transpose()?;
     if let Some(folder) = &args.directory {
         std::fs::create_dir_all(folder)
             .map_err(|source| GetError::Folder { path: folder.clone(), source })?;
@@ -72,6 +82,10 @@ fn check(args: &GetArgs) -> Result<(), GetError> {
     if args.output.is_some() && args.directory.is_some() {
         return Err(GetError::Arguments("give either --output or --directory"));
     }
+    if args.output_style.json && args.output.as_deref() == Some(Path::new("-")) {
+        let text = "--json and --output - both want standard output; write the file elsewhere";
+        return Err(GetError::Arguments(text));
+    }
     if args.checksum.is_some() && !is_single {
         let text = "--checksum needs exactly one URL; a list has its checksums in column three";
         return Err(GetError::Arguments(text));
@@ -87,31 +101,31 @@ async fn run(args: GetArgs, time_max: Option<Duration>, engine: &Engine) -> Exit
     let planner = Planner::new(&args, time_max);
     let problems = Arc::clone(&view);
     let reading = std::thread::spawn(move || {
+        let mut classes = BTreeMap::<Class, u64>::new();
         get_list::read(&args, planner, &sender, &mut |problem: ListProblem| {
+            if let Some(class) = problem.class() {
+                *classes.entry(class).or_default() += 1;
+            }
             problems.problem(&problem);
-        })
+        });
+        classes
     });
     let jobs = stream(receiver);
     let (stop, stopped) = signals::stop();
     let mut report = engine.run(jobs, in_flight, view.observer(), stop).await;
     // The reader ends when the list does; on a signal it may hang in a read, and is left behind.
     let signal = stopped.get();
-    let problems = if signal.is_none() { reading.join().unwrap_or_default() } else { 0 };
-    for _ in 0..problems {
-        report.add_unusable_line();
-    }
-    view.finish(&report, engine);
-    end(&report, signal)
-}
-
-fn end(report: &Report, signal: Option<u8>) -> Exit {
-    match signal {
-        Some(number) => {
-            render::error("stopped; run the same command again to go on");
-            Exit::Signal(number)
+    if signal.is_none() {
+        for (class, count) in reading.join().unwrap_or_default() {
+            report.add_unusable(class, count);
         }
-        None => Exit::of(report),
     }
+    let exit = signal.map_or_else(|| Exit::of(&report), Exit::Signal);
+    view.finish(&report, engine, exit);
+    if signal.is_some() {
+        render::error("stopped; run the same command again to go on");
+    }
+    exit
 }
 
 fn stream(mut receiver: mpsc::Receiver<Vec<Job>>) -> impl futures_util::Stream<Item = Job> {

@@ -1,9 +1,11 @@
 //! From URLs and list entries to jobs.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -11,7 +13,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 use trunkline_proto::file_name;
 use trunkline_proto::list::{Entry, LINE_BYTES_MAX, ListError, ListParser};
-use trunkline_transfer::{Existing, Job, SafeUrl};
+use trunkline_transfer::{Class, Existing, Job, SafeUrl};
 use url::Url;
 
 use crate::flags::GetArgs;
@@ -30,8 +32,21 @@ pub(crate) enum ListProblem {
     Duplicate { line: usize, url: SafeUrl, path: PathBuf },
     #[error("{}cannot make the folder `{}`: {source}", At(*line), path.display())]
     Folder { line: usize, path: PathBuf, source: io::Error },
+    #[error("cannot write to standard output: {source}")]
+    Output { source: io::Error },
     #[error("{}a header is not valid; write `Name: value`", At(*line))]
     Header { line: usize },
+}
+
+impl ListProblem {
+    /// What kind of failure it is; `None` for a warning, after which nothing is missing.
+    pub(crate) fn class(&self) -> Option<Class> {
+        match self {
+            Self::Line(error) if error.problem.is_warning() => None,
+            Self::Folder { .. } | Self::Output { .. } => Some(Class::File),
+            _ => Some(Class::Usage),
+        }
+    }
 }
 
 /// `line 7: ` for a list, nothing for the command line.
@@ -83,17 +98,24 @@ impl Planner {
         let destination = self.destination(entry, &url);
         let is_new = self.taken.insert(self.hasher.hash_one(&destination));
         if !is_new {
-            return Err(ListProblem::Duplicate { line, url: SafeUrl::new(&url), path: destination });
+            return Err(ListProblem::Duplicate {
+                line,
+                url: SafeUrl::new(&url),
+                path: destination,
+            });
         }
         self.make_folder(&destination, line)?;
         let mut job = Job::new(url, destination);
+        if self.is_stdout() {
+            let output = stdout().map_err(|source| ListProblem::Output { source })?;
+            job.output = Some(Arc::new(output));
+        }
         for mirror in &entry.mirrors {
             job.mirrors.push(parse_url(mirror, line)?);
         }
         let mut headers = HeaderMap::new();
         for text in entry.headers.iter() {
-            add_header(&mut headers, text)
-                .map_err(|_| ListProblem::Header { line })?;
+            add_header(&mut headers, text).map_err(|_| ListProblem::Header { line })?;
         }
         job.headers = headers;
         job.check = entry.checksum;
@@ -103,10 +125,14 @@ impl Planner {
         Ok(job)
     }
 
+    fn is_stdout(&self) -> bool {
+        self.output.as_deref() == Some(Path::new("-"))
+    }
+
     fn destination(&self, entry: &Entry, url: &Url) -> PathBuf {
         if let Some(output) = &self.output {
-            let is_stdout = output == Path::new("-");
-            return if is_stdout { PathBuf::from("/dev/stdout") } else { output.clone() };
+            let name = if self.is_stdout() { Path::new("/dev/stdout") } else { output };
+            return name.to_owned();
         }
         let name = match &entry.destination {
             Some(destination) => PathBuf::from(destination),
@@ -132,6 +158,16 @@ impl Planner {
         self.made = Some(folder.to_owned());
         Ok(())
     }
+}
+
+/// Standard output as it was handed to the process. Opened by its name, a file would be written
+/// from its start, and a socket not at all.
+fn stdout() -> io::Result<File> {
+    #[cfg(unix)]
+    let own = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
+    #[cfg(windows)]
+    let own = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
+    own.map(File::from)
 }
 
 fn parse_url(text: &str, line: usize) -> Result<Url, ListProblem> {
@@ -166,13 +202,11 @@ struct Batches<'a> {
     jobs: &'a mpsc::Sender<Vec<Job>>,
     batch: Vec<Job>,
     sent: usize,
-    problems: u64,
     tell: &'a mut dyn FnMut(ListProblem),
 }
 
 impl Batches<'_> {
     fn problem(&mut self, problem: ListProblem) {
-        self.problems += 1;
         (self.tell)(problem);
     }
 
@@ -199,26 +233,25 @@ impl Batches<'_> {
     }
 }
 
-/// Sends the jobs of the command line and of the list, as they are taken. Returns the number of
-/// problems; each is told as it is found.
+/// Sends the jobs of the command line and of the list, as they are taken. Each problem is told
+/// as it is found.
 pub(crate) fn read(
     args: &GetArgs,
     mut planner: Planner,
     jobs: &mpsc::Sender<Vec<Job>>,
     tell: &mut dyn FnMut(ListProblem),
-) -> u64 {
-    let mut batches = Batches { jobs, batch: Vec::new(), sent: 0, problems: 0, tell };
+) {
+    let mut batches = Batches { jobs, batch: Vec::new(), sent: 0, tell };
     for url in &args.urls {
         let entry = Entry { url: url.clone(), checksum: args.checksum, ..Entry::default() };
         if !batches.entry(&mut planner, &entry) {
-            return batches.problems;
+            return;
         }
     }
     if let Some(path) = &args.input_file {
         read_list(path, &mut planner, &mut batches);
     }
     batches.flush();
-    batches.problems
 }
 
 fn read_list(path: &Path, planner: &mut Planner, batches: &mut Batches<'_>) {
@@ -226,7 +259,7 @@ fn read_list(path: &Path, planner: &mut Planner, batches: &mut Batches<'_>) {
     let source: Box<dyn io::Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
-        match std::fs::File::open(path) {
+        match File::open(path) {
             Ok(file) => Box::new(file),
             Err(source) => return batches.problem(read_error(source)),
         }
@@ -246,9 +279,7 @@ fn read_list(path: &Path, planner: &mut Planner, batches: &mut Batches<'_>) {
         }
         let (entries, errors) = parser.line(&String::from_utf8_lossy(&line));
         for error in errors {
-            // A warning leaves its entry in the list, so that nothing is missing at the end.
-            batches.problems += u64::from(!error.problem.is_warning());
-            (batches.tell)(error.into());
+            batches.problem(error.into());
         }
         for entry in &entries {
             if !batches.entry(planner, entry) {

@@ -54,7 +54,7 @@ fn class(class: trunkline_transfer::Class) -> String {
 }
 
 /// The last line.
-pub(crate) fn summary(report: &Report, engine: &Engine) -> Value {
+pub(crate) fn summary(report: &Report, engine: &Engine, exit: Exit) -> Value {
     let origins: Vec<Value> = engine
         .stats()
         .into_iter()
@@ -64,7 +64,7 @@ pub(crate) fn summary(report: &Report, engine: &Engine) -> Value {
         "event": "summary", "done": report.done, "unchanged": report.unchanged,
         "failed": report.failed, "cancelled": report.cancelled,
         "bytes_received": report.bytes_received, "retries": report.retries,
-        "seconds": report.elapsed.as_secs_f64(), "exit_code": Exit::of(report).code(),
+        "seconds": report.elapsed.as_secs_f64(), "exit_code": exit.code(),
         "counters": counters(&engine.stats_total()), "origins": origins,
     })
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use trunkline_transfer::{Engine, Event, JobId, Observer, Report};
 
 use crate::commands::get_list::ListProblem;
+use crate::exit::Exit;
 use crate::flags::OutputArgs;
 use crate::render::progress::Progress;
 use crate::render::{error, human, json};
@@ -26,8 +27,8 @@ impl View {
     /// `jobs` is their number, if it is known; `output` the one file's place.
     pub(crate) fn new(style: &OutputArgs, jobs: Option<u64>, output: Option<&Path>) -> Self {
         // A bar and the data on the same terminal would spoil each other.
-        let data_on_terminal =
-            output.is_some_and(|output| output == Path::new("-")) && std::io::stdout().is_terminal();
+        let data_on_terminal = output.is_some_and(|output| output == Path::new("-"))
+            && std::io::stdout().is_terminal();
         let wants_bar = !style.json && !style.quiet && style.verbose == 0 && !data_on_terminal;
         let progress = (wants_bar && std::io::stderr().is_terminal()).then(|| Progress::new(jobs));
         Self {
@@ -59,12 +60,12 @@ impl View {
     }
 
     /// The end of the plan.
-    pub(crate) fn finish(&self, report: &Report, engine: &Engine) {
+    pub(crate) fn finish(&self, report: &Report, engine: &Engine, exit: Exit) {
         if let Some(progress) = &self.progress {
             progress.finish();
         }
         if self.json {
-            json::line(&json::summary(report, engine));
+            json::line(&json::summary(report, engine, exit));
             return;
         }
         let wants_summary = !self.is_single || self.progress.is_some() || !report.is_success();
@@ -81,10 +82,10 @@ impl View {
 
 impl Observer for View {
     fn event(&self, job: JobId, event: Event<'_>) {
-        if self.json {
-            if let Some(value) = json::event(job, &event) {
-                json::line(&value);
-            }
+        if self.json
+            && let Some(value) = json::event(job, &event)
+        {
+            json::line(&value);
         }
         if let Event::Failed { error } = &event {
             self.say(&error.to_string());

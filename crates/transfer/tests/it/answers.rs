@@ -223,10 +223,8 @@ async fn a_204_or_a_part_nobody_asked_for_is_no_file() {
             bench.older();
             let _ = bench.origin.script("/file").always(Fault::Status(status));
             let error = bench.get().await.unwrap_err();
-            let typed = matches!(
-                &error.kind,
-                ErrorKind::Status { .. } | ErrorKind::RangeMismatch { .. }
-            );
+            let typed =
+                matches!(&error.kind, ErrorKind::Status { .. } | ErrorKind::RangeMismatch { .. });
             assert!(typed, "{way:?} {status}: {error:?}");
             bench.assert_older_alone();
         }

@@ -82,10 +82,8 @@ async fn a_body_that_is_cut_for_ever_at_one_place_ends_in_a_typed_error() {
             let fault = Fault::CutAfter(20_000).and(Fault::IgnoreRange);
             let _ = bench.origin.script("/file").always(fault);
             bench.older();
-            let error = assert_kind!(
-                bench.get().await,
-                ErrorKind::Connection(transport::Error::Truncated)
-            );
+            let error =
+                assert_kind!(bench.get().await, ErrorKind::Connection(transport::Error::Truncated));
             assert!(error.attempts <= 6, "{way:?}: {}", error.attempts);
             assert_eq!(std::fs::read(bench.destination()).unwrap(), OLDER);
         }
@@ -118,7 +116,8 @@ async fn a_length_that_is_too_long_is_no_complete_file() {
             assert!(
                 matches!(
                     &error.kind,
-                    ErrorKind::Connection(_) | ErrorKind::Length { .. }
+                    ErrorKind::Connection(_)
+                        | ErrorKind::Length { .. }
                         | ErrorKind::RangeMismatch { .. }
                 ),
                 "{way:?}: {error:?}"

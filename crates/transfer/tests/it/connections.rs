@@ -33,10 +33,7 @@ async fn fetch_many(bench: &Bench, count: u64, context: &str) {
 
 #[tokio::test]
 async fn many_files_take_few_connections_and_one_full_handshake_each() {
-    for (origin, connections, name) in [
-        (Origin::https(), 4, "h2"),
-        (Origin::https_h1(), 6, "h1"),
-    ] {
+    for (origin, connections, name) in [(Origin::https(), 4, "h2"), (Origin::https_h1(), 6, "h1")] {
         let bench = Bench::at(origin, LaneChoice::Object, |_| {});
         fetch_many(&bench, 50, name).await;
         let counters = bench.origin.counters();
@@ -85,10 +82,7 @@ async fn an_origin_that_refuses_every_connection_is_a_typed_error() {
         let bench = Bench::new(way);
         bench.older();
         let _ = bench.origin.connections().always(ConnectionFault::ResetOnAccept);
-        let error = assert_kind!(
-            bench.get().await,
-            ErrorKind::Connection(_) | ErrorKind::Pool(_)
-        );
+        let error = assert_kind!(bench.get().await, ErrorKind::Connection(_) | ErrorKind::Pool(_));
         assert_eq!(error.attempts, 5, "{way:?}");
         bench.assert_older_alone();
     }
@@ -130,10 +124,7 @@ async fn a_goaway_loses_no_file_and_counts_no_attempt() {
 
 #[tokio::test]
 async fn an_origin_that_ends_every_connection_after_some_streams_serves_all_files() {
-    for fault in [
-        ConnectionFault::GoAwayAfter(10),
-        ConnectionFault::LastResponse(10),
-    ] {
+    for fault in [ConnectionFault::GoAwayAfter(10), ConnectionFault::LastResponse(10)] {
         let bench = Bench::new(Way::Http2);
         let _ = bench.origin.connections().always(fault.clone());
         fetch_many(&bench, 50, &format!("{fault:?}")).await;
@@ -215,10 +206,9 @@ async fn http2_that_is_always_broken_gives_way_to_http1() {
 #[tokio::test]
 async fn connections_that_are_cut_in_mid_stream_lose_no_file() {
     for way in [Way::Http1, Way::Http2, Way::Range] {
-        for fault in [
-            ConnectionFault::CloseAfterBytes(40_000),
-            ConnectionFault::ResetAfterBytes(40_000),
-        ] {
+        for fault in
+            [ConnectionFault::CloseAfterBytes(40_000), ConnectionFault::ResetAfterBytes(40_000)]
+        {
             let bench = Bench::new(way);
             let _ = bench.origin.connections().times(3, fault.clone());
             fetch_many(&bench, 50, &format!("{way:?} {fault:?}")).await;

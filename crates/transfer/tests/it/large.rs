@@ -151,11 +151,8 @@ async fn a_large_file_that_changes_for_ever_is_a_typed_error() {
 async fn a_large_file_without_working_ranges_comes_in_one_piece() {
     for way in WAYS {
         let (bench, body) = bench(way, 9);
-        let _ = bench
-            .origin
-            .script("/file")
-            .also(Fault::IgnoreRange)
-            .once(Fault::CutAfter(20 * MIB));
+        let _ =
+            bench.origin.script("/file").also(Fault::IgnoreRange).once(Fault::CutAfter(20 * MIB));
         bench.get().await.unwrap();
         bench.assert_whole(&body);
     }
@@ -192,11 +189,8 @@ async fn a_large_file_without_validator_is_never_put_together_from_parts() {
 #[tokio::test]
 async fn a_server_that_caps_ranges_is_asked_for_the_rest() {
     let (bench, body) = bench(Way::Range, 12);
-    let _ = bench
-        .origin
-        .script("/file")
-        .also(Fault::RangeCap(3 * MIB))
-        .once(Fault::CutAfter(10 * MIB));
+    let _ =
+        bench.origin.script("/file").also(Fault::RangeCap(3 * MIB)).once(Fault::CutAfter(10 * MIB));
     bench.get().await.unwrap();
     bench.assert_whole(&body);
 }

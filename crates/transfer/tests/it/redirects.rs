@@ -48,8 +48,7 @@ async fn every_status_that_redirects_is_followed() {
             let bench = Bench::new(way);
             let body = bytes(2, SMALL);
             bench.put(&body);
-            let _ =
-                bench.origin.script("/go").always(Fault::Redirect(status, "/file".to_owned()));
+            let _ = bench.origin.script("/go").always(Fault::Redirect(status, "/file".to_owned()));
             bench.run(&bench.job("/go")).await.unwrap();
             bench.assert_whole(&body);
         }
@@ -89,24 +88,18 @@ async fn credentials_cookies_and_the_callers_headers_stay_with_their_origin() {
     for way in [Way::Http1, Way::Range] {
         let bench = Bench::with(way, |settings| {
             let identity = &mut settings.identity;
-            identity.auth =
-                Auth::Basic { user: "me".to_owned(), password: Secret::new("hush") };
+            identity.auth = Auth::Basic { user: "me".to_owned(), password: Secret::new("hush") };
             identity.headers.insert("x-engine", HeaderValue::from_static("secret"));
         });
         let other = Origin::http();
         let body = bytes(3, SMALL);
         other.put("/there", Resource::new(body.clone()));
-        let _ = bench
-            .origin
-            .script("/go")
-            .always(Fault::Redirect(302, "/home".to_owned()));
+        let _ = bench.origin.script("/go").always(Fault::Redirect(302, "/home".to_owned()));
         let _ = bench.origin.script("/home").always(Fault::Redirect(302, other.url("/there")));
         let mut job = bench.job("/go");
-        for (name, value) in [
-            ("cookie", "session=secret"),
-            ("x-private", "secret"),
-            ("private-token", "secret"),
-        ] {
+        for (name, value) in
+            [("cookie", "session=secret"), ("x-private", "secret"), ("private-token", "secret")]
+        {
             job.headers.insert(name, HeaderValue::from_static(value));
         }
         bench.run(&job).await.unwrap();

@@ -93,11 +93,9 @@ async fn ranges_that_are_ignored_later_are_never_wrong_bytes() {
 #[tokio::test]
 async fn another_content_range_is_never_wrong_bytes() {
     for way in LANES {
-        for fault in [
-            Fault::ContentRangeStart(1),
-            Fault::ContentRangeStart(-1),
-            Fault::NoContentRange,
-        ] {
+        for fault in
+            [Fault::ContentRangeStart(1), Fault::ContentRangeStart(-1), Fault::NoContentRange]
+        {
             let bench = Bench::new(way);
             let body = bytes(6, SIZE);
             bench.put(&body);

@@ -76,7 +76,8 @@ async fn a_literal_address_is_dialled_without_delay_or_nagle() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let keepalive = Duration::from_secs(40);
-    let stream = dial("127.0.0.1", port, &AddressPolicy::default(), Some(keepalive)).await.unwrap();
+    let stream =
+        dial("127.0.0.1", port, &AddressPolicy::default(), Some(keepalive), || ()).await.unwrap();
     assert!(stream.nodelay().unwrap());
     let socket = SockRef::from(&stream);
     assert!(socket.keepalive().unwrap());
@@ -88,7 +89,7 @@ async fn an_override_goes_before_the_resolver() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let policy = policy("origin.invalid", port, vec![Ipv4Addr::LOCALHOST.into()]);
-    let stream = dial("Origin.invalid", port, &policy, None).await.unwrap();
+    let stream = dial("Origin.invalid", port, &policy, None, || ()).await.unwrap();
     assert_eq!(stream.peer_addr().unwrap().port(), port);
     assert!(!SockRef::from(&stream).keepalive().unwrap());
 }
@@ -96,7 +97,7 @@ async fn an_override_goes_before_the_resolver() {
 #[tokio::test]
 async fn a_family_without_address_is_a_resolve_error() {
     let policy = AddressPolicy { family: AddressFamily::V6, overrides: Vec::new() };
-    let error = dial("127.0.0.1", 1, &policy, None).await.unwrap_err();
+    let error = dial("127.0.0.1", 1, &policy, None, || ()).await.unwrap_err();
     assert!(matches!(error, Error::Resolve { .. }), "{error:?}");
 }
 
@@ -126,7 +127,7 @@ async fn a_silent_address_gives_way_to_the_next_after_the_delay() {
 async fn the_error_names_the_last_address() {
     let (refused, _held) = refusing();
     let policy = policy("origin.invalid", refused.port(), vec![Ipv4Addr::LOCALHOST.into()]);
-    let error = dial("origin.invalid", refused.port(), &policy, None).await.unwrap_err();
+    let error = dial("origin.invalid", refused.port(), &policy, None, || ()).await.unwrap_err();
     match error {
         Error::Connect { target, address, source } => {
             assert_eq!(target, format!("origin.invalid:{}", refused.port()));

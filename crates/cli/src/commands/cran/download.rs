@@ -55,7 +55,8 @@ pub(crate) async fn run(args: DownloadArgs) -> Result<Exit, CranError> {
     }
     report.elapsed = started.elapsed();
     report.bytes_received = session.engine.stats_total().bytes_received;
-    view.finish(&report, &session.engine);
+    let exit = exit_of(&report, unplanned, stopped.get());
+    view.finish(&report, &session.engine, exit);
     if !args.output.quiet && !args.output.json {
         show(&got, &plans);
     }
@@ -63,7 +64,7 @@ pub(crate) async fn run(args: DownloadArgs) -> Result<Exit, CranError> {
         session.write_lockfile(path, &got)?;
     }
     session.engine.close();
-    Ok(exit_of(&report, unplanned, stopped.get()))
+    Ok(exit)
 }
 
 /// Counts a package that could not be had, and says why where the engine did not.

@@ -73,12 +73,12 @@ pub(crate) async fn run(args: InstallArgs) -> Result<Exit, CranError> {
     };
     report.elapsed = started.elapsed();
     report.bytes_received = session.engine.stats_total().bytes_received;
-    view.finish(&report, &session.engine);
+    let exit = exit_of(&report, unplanned, stopped.get());
+    view.finish(&report, &session.engine, exit);
     if let (Some(path), None) = (&args.repositories.write_lockfile, stopped.get()) {
         session.write_lockfile(path, &got)?;
     }
     session.engine.close();
-    let exit = exit_of(&report, unplanned, stopped.get());
     let failed = conclude(&outcomes);
     if failed && args.logs.is_none() {
         let kept = scratch.keep();

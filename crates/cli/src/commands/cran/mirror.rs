@@ -170,7 +170,7 @@ fn finish(running: &Running, output: &crate::flags::OutputArgs) {
         ));
     }
     if output.stats {
-        View::new(output, None, None).finish(&Report::default(), &running.engine);
+        View::new(output, None, None).finish(&Report::default(), &running.engine, Exit::Success);
     }
     running.engine.close();
 }
