@@ -27,8 +27,8 @@ pub(crate) enum Exit {
     File,
     /// The time ran out.
     Timeout,
-    /// What a command that was run for the user ended with.
-    Other(u8),
+    /// The exit code of a command that was run.
+    Child(u8),
     /// Stopped by a signal (128 + its number, as shells have it).
     Signal(u8),
 }
@@ -56,7 +56,7 @@ impl Exit {
             Self::Integrity => 7,
             Self::File => 8,
             Self::Timeout => 9,
-            Self::Other(code) => code,
+            Self::Child(code) => code,
             Self::Signal(number) => 128 + number,
         }
     }

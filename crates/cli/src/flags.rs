@@ -7,6 +7,7 @@ use trunkline_proto::digest::Digest;
 use trunkline_transfer::IN_FLIGHT_DEFAULT;
 
 use crate::commands::cran::CranArgs;
+use crate::commands::nbd::NbdArgs;
 use crate::tour::TourArgs;
 
 /// Moves many things over few warm connections.
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Get(Box<GetArgs>),
     /// R packages: download, install, mirror.
     Cran(CranArgs),
+    /// Serve images over NBD: remote ones at the line's speed, local ones by sendfile.
+    Nbd(Box<NbdArgs>),
     /// See on this machine what warm connections are worth: needs nothing, leaves nothing.
     Tour(TourArgs),
 }
@@ -141,7 +144,7 @@ pub(crate) struct NetworkArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) netrc_file: Option<PathBuf>,
     /// Trust the CA certificates in this PEM file instead of the system's
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "cainfo", value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
     /// Trust the CA certificates in this folder instead of the system's
     #[arg(long, value_name = "DIR")]
@@ -181,7 +184,7 @@ pub(crate) struct NetworkArgs {
     #[arg(short = '6', long)]
     pub(crate) ipv6: bool,
     /// Connect to this Unix socket in place of every host
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, alias = "unix-socket-path", value_name = "PATH")]
     pub(crate) unix_socket: Option<PathBuf>,
     /// Speak HTTP/1.1 only
     #[arg(long = "http1.1", conflicts_with = "http2_prior_knowledge")]
@@ -190,7 +193,7 @@ pub(crate) struct NetworkArgs {
     #[arg(long)]
     pub(crate) http2_prior_knowledge: bool,
     /// Connections to one origin at most
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, alias = "connections", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_connections: Option<u16>,
     /// Seconds for making a connection
     #[arg(long, value_name = "SECONDS")]

@@ -19,13 +19,16 @@ use crate::flags::{Cli, Command};
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
     let exit = match cli.command {
-        Command::Get(args) => commands::get::main(*args),
-        Command::Cran(args) => Ok(commands::cran::main(args)),
-        Command::Tour(args) => Ok(commands::tour::main(&args)),
+        Command::Get(args) => commands::get::main(*args).unwrap_or_else(|error| {
+            render::error(&error.to_string());
+            error.exit()
+        }),
+        Command::Cran(args) => commands::cran::main(args),
+        Command::Nbd(args) => commands::nbd::main(*args).unwrap_or_else(|error| {
+            render::error(&error.to_string());
+            error.exit()
+        }),
+        Command::Tour(args) => commands::tour::main(&args),
     };
-    exit.unwrap_or_else(|error: commands::get::GetError| {
-        render::error(&error.to_string());
-        error.exit()
-    })
-    .into()
+    exit.into()
 }

@@ -57,3 +57,31 @@ async fn wait() -> u8 {
         Err(_) => std::future::pending().await,
     }
 }
+
+/// SIGUSR1: the user wants to see the counters.
+pub(crate) struct ReportWanted(#[cfg(unix)] Option<tokio::signal::unix::Signal>);
+
+/// Starts to listen for SIGUSR1.
+pub(crate) fn report_wanted() -> ReportWanted {
+    #[cfg(unix)]
+    let wanted = {
+        use tokio::signal::unix::{SignalKind, signal};
+        ReportWanted(signal(SignalKind::user_defined1()).ok())
+    };
+    #[cfg(not(unix))]
+    let wanted = ReportWanted();
+    wanted
+}
+
+impl ReportWanted {
+    /// Ready each time the signal came.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if let Some(signal) = &mut self.0
+            && signal.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}

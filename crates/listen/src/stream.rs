@@ -65,7 +65,7 @@ pub struct Stream {
 }
 
 #[derive(Debug)]
-enum Layer {
+pub(crate) enum Layer {
     Clear(Carrier),
     Tls(Box<TlsStream<Carrier>>),
 }
@@ -73,6 +73,10 @@ enum Layer {
 impl Stream {
     pub(crate) fn new(carrier: Carrier, peer: Peer) -> Self {
         Self { layer: Layer::Clear(carrier), peer }
+    }
+
+    pub(crate) fn into_layer(self) -> Layer {
+        self.layer
     }
 
     /// Who is at the other end.

@@ -5,7 +5,9 @@
 //! - [`file_name`]: safe local names for URLs, paths behind `file:` URLs.
 //! - [`http_date`], [`retry_after`], [`range`]: header values of RFC 9110.
 //! - [`list`]: transfer lists.
+//! - [`nbd`]: the Network Block Device protocol.
 //! - [`netrc`], [`no_proxy`]: files and variables by which users tell hosts apart.
+//! - [`partition`]: MBR and GPT.
 //! - [`secret`]: text that cannot be shown.
 
 pub mod cran;
@@ -13,8 +15,10 @@ pub mod digest;
 pub mod file_name;
 pub mod http_date;
 pub mod list;
+pub mod nbd;
 pub mod netrc;
 pub mod no_proxy;
+pub mod partition;
 pub mod range;
 pub mod retry_after;
 pub mod secret;

@@ -3,4 +3,5 @@
 pub(crate) mod cran;
 pub(crate) mod get;
 pub(crate) mod get_list;
+pub(crate) mod nbd;
 pub(crate) mod tour;

@@ -18,6 +18,7 @@ mod interrupted; // Ctrl-C, SIGTERM, kill -9, and the run after
 mod json_events; // --json
 mod judge; // nginx
 mod lists; // the three forms, standard input, long ones
+mod nbd; // nbdcopy, qemu-io and sfdisk over `trunkline nbd`
 mod network; // connections, versions, proxies, names, certificates
 mod reports; // summary, --stats, progress, --help
 mod tour; // trunkline tour

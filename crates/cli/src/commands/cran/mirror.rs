@@ -97,7 +97,7 @@ pub(crate) async fn run_with(args: WithMirrorArgs) -> Result<Exit, CranError> {
     };
     finish(&mirror, &args.output);
     let status = status.map_err(CranError::file("run", Path::new(program)))?;
-    Ok(Exit::Other(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    Ok(Exit::Child(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
 /// Reads the profile that R would have read.
