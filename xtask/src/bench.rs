@@ -1,11 +1,13 @@
 //! `cargo xtask bench …`: our program and its peers, in turn, over the same link.
 
 mod bars;
+mod cran;
 mod fixtures;
 mod generator;
 mod get;
 mod lists;
 mod peers;
+mod r_ways;
 mod rounds;
 mod samples;
 mod scratch;
@@ -26,11 +28,14 @@ pub(crate) struct Arguments {
 enum Which {
     /// Many files, many small objects, one large file
     Get(get::Arguments),
+    /// R packages: R's own ways, ours, and an unchanged R behind the mirror
+    Cran(cran::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.which {
         Which::Get(arguments) => get::run(arguments),
+        Which::Cran(arguments) => cran::run(arguments),
     }
 }
 

@@ -25,6 +25,10 @@ pub(crate) struct Environment {
     pub(crate) netrc: Option<PathBuf>,
     /// `HOME`.
     pub(crate) home: Option<PathBuf>,
+    /// `XDG_CACHE_HOME`: where caches go.
+    pub(crate) xdg_cache_home: Option<PathBuf>,
+    /// `R_PROFILE_USER`: the profile that R reads.
+    pub(crate) r_profile_user: Option<PathBuf>,
 }
 
 impl Environment {
@@ -45,6 +49,8 @@ impl Environment {
             ssl_cert_dir: path("SSL_CERT_DIR"),
             netrc: path("NETRC"),
             home: path("HOME"),
+            xdg_cache_home: path("XDG_CACHE_HOME"),
+            r_profile_user: path("R_PROFILE_USER"),
         }
     }
 }

@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use trunkline_proto::digest::Digest;
 use trunkline_transfer::IN_FLIGHT_DEFAULT;
 
+use crate::commands::cran::CranArgs;
 use crate::commands::nbd::NbdArgs;
 use crate::tour::TourArgs;
 
@@ -25,6 +26,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Fetch files: many URLs over one pool of warm connections.
     Get(Box<GetArgs>),
+    /// R packages: download, install, mirror.
+    Cran(CranArgs),
     /// Serve images over NBD: remote ones at the line's speed, local ones by sendfile.
     Nbd(Box<NbdArgs>),
     /// See on this machine what warm connections are worth: needs nothing, leaves nothing.

@@ -23,6 +23,7 @@ fn main() -> std::process::ExitCode {
             render::error(&error.to_string());
             error.exit()
         }),
+        Command::Cran(args) => commands::cran::main(args),
         Command::Nbd(args) => commands::nbd::main(*args).unwrap_or_else(|error| {
             render::error(&error.to_string());
             error.exit()

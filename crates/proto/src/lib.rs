@@ -1,5 +1,6 @@
 //! Formats and codecs: bytes in, values out; no async, no sockets, no clock, no files.
 //!
+//! - [`cran`]: what an R package repository serves.
 //! - [`digest`]: checksums, their spellings and computation.
 //! - [`file_name`]: safe local names for URLs, paths behind `file:` URLs.
 //! - [`http_date`], [`retry_after`], [`range`]: header values of RFC 9110.
@@ -10,6 +11,7 @@
 //! - [`partition`]: MBR and GPT.
 //! - [`secret`]: text that cannot be shown.
 
+pub mod cran;
 pub mod digest;
 pub mod file_name;
 pub mod http_date;

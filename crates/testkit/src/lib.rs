@@ -24,6 +24,7 @@
 
 mod background;
 mod connection;
+pub mod cran_repo;
 mod effect;
 mod fault;
 mod fixture;
@@ -39,6 +40,7 @@ mod proxy;
 mod reply;
 mod request;
 mod resource;
+pub mod rscript;
 mod script;
 mod serve;
 mod site;

@@ -110,7 +110,8 @@ fn run_cases<J>(
     Ok(results)
 }
 
-fn build() -> Result<PathBuf> {
+/// Builds our program as users have it, and says where it is.
+pub(super) fn build() -> Result<PathBuf> {
     command::run(command::cargo().args(["build", "--release", "--package", "trunkline-cli"]))?;
     let text = command::output(command::cargo().args([
         "metadata",

@@ -64,6 +64,11 @@ impl Lists {
         format!("{}/{}", self.base, job.entry.path)
     }
 
+    /// The URL of the served folder.
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
     /// One URL a line.
     pub(super) fn urls(&self) -> PathBuf {
         self.path("urls")

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
+use super::cran;
 use super::lists::Lists;
+use super::r_ways::RWay;
 
 /// How one row moves the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub(super) enum Tool {
         clients: usize,
         streams: u32,
     },
+    /// R, its own ways and ours.
+    R(RWay),
 }
 
 /// One row of a table.
@@ -60,12 +64,20 @@ impl Peer {
 
     /// Whether it leaves files behind that can be checked.
     pub(super) fn stores_files(&self) -> bool {
-        !matches!(self.tool, Tool::H2load { .. })
+        match self.tool {
+            Tool::H2load { .. } => false,
+            Tool::R(way) => way.stores_files(),
+            _ => true,
+        }
     }
 
     /// Whether it is one of ours.
     pub(super) fn is_ours(&self) -> bool {
-        matches!(self.tool, Tool::Ours { .. })
+        match self.tool {
+            Tool::Ours { .. } => true,
+            Tool::R(way) => way.is_ours(),
+            _ => false,
+        }
     }
 }
 
@@ -125,6 +137,7 @@ impl Tool {
                 line.extend(http1.then(|| "--http1.1".to_owned()));
                 line
             }
+            Self::R(way) => r(way, setting)?,
             Self::Aria2 { files } => {
                 let list = lists.aria2().display().to_string();
                 let mut line = aria2(&authority, &out);
@@ -167,6 +180,32 @@ fn aria2(authority: &str, out: &str) -> Vec<String> {
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Rscript with a profile that knows the server; behind our mirror where the way has one.
+fn r(way: RWay, setting: &Setting<'_>) -> Result<Vec<String>> {
+    let Setting { trunkline, authority, lists, out } = setting;
+    let [trunkline, authority, out] =
+        [trunkline, authority, out].map(|path| path.display().to_string());
+    let base = lists.base();
+    let profile = lists.directory.join("bench.Rprofile");
+    std::fs::write(&profile, format!("options(repos = c(BENCH = '{base}'), timeout = 300)\n"))?;
+    let mut line = words(&["env", &format!("CURL_CA_BUNDLE={authority}")]);
+    line.push(format!("R_PROFILE_USER={}", profile.display()));
+    if way.has_mirror() {
+        let cache = lists.directory.join("mirror");
+        if way == RWay::MirrorCold && cache.exists() {
+            std::fs::remove_dir_all(&cache)?;
+        }
+        let cache = cache.display().to_string();
+        line.extend(words(&[&trunkline, "cran", "with-mirror", "-q", "--cacert", &authority]));
+        line.extend(words(&["--cache", &cache, "--"]));
+    }
+    let (code, urls) = (way.code(), lists.urls().display().to_string());
+    let library = cran::library().display().to_string();
+    line.extend(words(&["Rscript", "--no-save", "--no-restore", "--no-site-file", "-e", &code]));
+    line.extend(words(&[&out, &urls, base, &library]));
+    Ok(line)
 }
 
 #[cfg(test)]

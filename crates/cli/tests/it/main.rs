@@ -10,6 +10,7 @@ mod nginx;
 mod process;
 mod scene;
 
+mod cran; // trunkline cran
 mod credentials; // where they come from, where they go, that they do not show
 mod exit_codes; // one code a kind of failure, and one failure among many
 mod files; // destinations, checksums, file: URLs, what is left alone

@@ -1,0 +1,4 @@
+library(testthat)
+library(trunkline)
+
+test_check("trunkline")
