@@ -1,7 +1,7 @@
 //! One module a command: arguments in, exit code out.
 
-pub(crate) mod garage;
 pub(crate) mod cran;
+pub(crate) mod garage;
 pub(crate) mod get;
 pub(crate) mod get_list;
 pub(crate) mod nbd;
