@@ -92,6 +92,7 @@ impl ObjectLease {
             Error::StreamReset { reason: Reason::CANCEL | Reason::NO_ERROR }
             | Error::RequestBody(_) => {}
             Error::StreamReset { .. } | Error::BrokenHttp2 { .. } => state.stream_broke(id),
+            Error::Unsent => state.stream_unsent(id),
             _ => state.drain(id),
         }
     }
@@ -99,8 +100,8 @@ impl ObjectLease {
     /// The exchange ended as it should: the connection is as good as before.
     fn finish(&mut self) {
         self.begun = false;
-        if self.is_http2() {
-            self.origin.lock().http2_worked();
+        if let Some(Slot::Http2 { id, .. }) = &self.slot {
+            self.origin.lock().http2_worked(*id);
         }
         self.come_home();
     }

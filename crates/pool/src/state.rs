@@ -37,6 +37,10 @@ pub(crate) struct Shared {
     streams_max: usize,
     /// Takes no new stream; closed when the last one ends.
     draining: bool,
+    /// Has counted as broken HTTP/2; it does so once.
+    struck: bool,
+    /// Has carried an exchange to its end.
+    worked: bool,
     idle_since: Instant,
 }
 
@@ -414,6 +418,8 @@ impl State {
             streams: 0,
             streams_max: STREAMS_PER_CONNECTION_MAX,
             draining: false,
+            struck: false,
+            worked: false,
             idle_since: now,
         });
     }
@@ -484,17 +490,30 @@ impl State {
         }
     }
 
-    pub(crate) fn http2_worked(&mut self) {
+    pub(crate) fn http2_worked(&mut self, id: u64) {
         self.http2_strikes = 0;
+        if let Some(shared) = self.shared.iter_mut().find(|shared| shared.id == id) {
+            shared.worked = true;
+        }
+    }
+
+    /// A request could not be sent, since the connection had ended. One that ended before its
+    /// first answer counts as broken: its end may have hidden the reason from every stream.
+    pub(crate) fn stream_unsent(&mut self, id: u64) {
+        let worked = self.shared.iter().any(|shared| shared.id == id && shared.worked);
+        if worked { self.drain(id) } else { self.stream_broke(id) }
     }
 
     /// A stream failed because the server broke HTTP/2. The connection is given up, and counts
     /// once, however many streams it took with it; an origin whose connections break one after
     /// the other is spoken to in HTTP/1.1.
     pub(crate) fn stream_broke(&mut self, id: u64) {
-        let live = self.shared.iter_mut().find(|shared| shared.id == id && !shared.draining);
-        if let Some(shared) = live {
+        let broken = self.shared.iter_mut().find(|shared| shared.id == id && !shared.struck);
+        if let Some(shared) = broken {
+            // It may be draining already: the streams of a broken connection do not all fail
+            // with the reason.
             shared.draining = true;
+            shared.struck = true;
             self.strike();
         }
     }
