@@ -287,7 +287,7 @@ fn class_of(error: &transport::Error) -> Class {
         E::Proxy { source: transport::ProxyError::AuthenticationRequired, .. } => {
             Class::Authentication
         }
-        E::ConnectTimeout { .. } | E::Stalled { .. } => Class::Timeout,
+        E::ConnectTimeout { .. } => Class::Timeout,
         E::RequestBody(_) => Class::File,
         _ => Class::Network,
     }

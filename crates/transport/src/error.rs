@@ -216,12 +216,6 @@ pub enum Error {
     /// The caller's request body failed.
     #[error("the request's body could not be read: {0}")]
     RequestBody(#[source] io::Error),
-    /// Nothing came for the whole time allowed.
-    #[error("no byte came for {after:?}")]
-    Stalled {
-        /// The time allowed.
-        after: Duration,
-    },
     /// Another error of the HTTP layer.
     #[error("HTTP: {0}")]
     Http(#[source] hyper::Error),
@@ -403,8 +397,7 @@ impl Error {
             | Self::ConnectUnix { .. }
             | Self::ConnectTimeout { .. }
             | Self::Unsent
-            | Self::Io(_)
-            | Self::Stalled { .. } => Fault::Network,
+            | Self::Io(_) => Fault::Network,
             _ => Fault::Peer,
         }
     }
@@ -441,7 +434,6 @@ impl Error {
             | Self::BrokenHttp2 { .. }
             | Self::Truncated
             | Self::Io(_)
-            | Self::Stalled { .. }
             | Self::Http(_) => RetryClass::Idempotent,
             Self::Resolve { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
                 RetryClass::Idempotent
