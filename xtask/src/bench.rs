@@ -6,6 +6,7 @@ mod fixtures;
 mod generator;
 mod get;
 mod lists;
+mod ostree;
 mod peers;
 mod r_ways;
 mod rounds;
@@ -30,12 +31,15 @@ enum Which {
     Get(get::Arguments),
     /// R packages: R's own ways, ours, and an unchanged R behind the mirror
     Cran(cran::Arguments),
+    /// OSTree: a commit pushed, pulled, deployed and checked, over single objects and over packs
+    Ostree(ostree::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.which {
         Which::Get(arguments) => get::run(arguments),
         Which::Cran(arguments) => cran::run(arguments),
+        Which::Ostree(arguments) => ostree::run(arguments),
     }
 }
 
@@ -60,6 +64,14 @@ struct Options {
     /// Fail when a bar is missed
     #[arg(long)]
     strict: bool,
+}
+
+impl Options {
+    /// Whether `--rows` asks for this row of this case.
+    fn wants(&self, case: &str, row: &str) -> bool {
+        let words = &self.rows;
+        words.is_empty() || words.iter().any(|word| case.contains(word) || row.contains(word))
+    }
 }
 
 /// Printed before any figure.

@@ -24,7 +24,8 @@ use crate::command;
 
 /// The server host's name, for URLs and its certificate.
 pub(crate) const SERVER_NAME: &str = "web.test";
-const SERVER_ADDRESS: &str = "10.77.9.1";
+/// Its address.
+pub(crate) const SERVER_ADDRESS: &str = "10.77.9.1";
 const CLIENT_ADDRESS: &str = "10.77.9.2";
 
 /// How long a process of the lab may take to be ready.
@@ -113,6 +114,18 @@ impl Lab {
     /// # Errors
     /// Not root, a missing program, or the kernel refuses; what was made so far is taken away.
     pub(crate) fn up(spec: LinkSpec, root: &Path) -> Result<Self> {
+        Self::up_with_uploads(spec, root, None)
+    }
+
+    /// As [`up`](Self::up); nginx keeps the bodies that it is sent in the folder `uploads`.
+    ///
+    /// # Errors
+    /// As [`up`](Self::up).
+    pub(crate) fn up_with_uploads(
+        spec: LinkSpec,
+        root: &Path,
+        uploads: Option<&Path>,
+    ) -> Result<Self> {
         if !command::is_root() {
             bail!("the lab makes network namespaces, which needs root");
         }
@@ -127,7 +140,9 @@ impl Lab {
         make_namespaces(&name)?;
         Link::up(&name, &directory, spec)?;
         let server = namespace_command(&name, Host::Server);
-        let nginx = Nginx::start(server, &directory, root, &certificates)?;
+        let own_uploads = directory.join("body");
+        let uploads = uploads.unwrap_or(&own_uploads);
+        let nginx = Nginx::start(server, &directory, (root, uploads), &certificates)?;
         std::mem::forget(guard);
         Ok(Self { name, directory, certificates, nginx, is_kept: false })
     }
@@ -327,7 +342,7 @@ fn run_in_lab(host: Host, words: &[String]) -> Result<()> {
 }
 
 /// Waits for `ready` to say yes, for a process that has no other way to tell us.
-fn wait_until(what: &str, mut ready: impl FnMut() -> bool) -> Result<()> {
+pub(crate) fn wait_until(what: &str, mut ready: impl FnMut() -> bool) -> Result<()> {
     let deadline = Instant::now() + READY_WAIT_MAX;
     while !ready() {
         if Instant::now() > deadline {

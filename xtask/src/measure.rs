@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     command: Vec<String>,
 }
 
+/// Where a measured command's output goes, in the folder that [`measure`] is given.
+pub(crate) const OUTPUT: &str = "output.log";
+
 /// The figures of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cost {
@@ -67,7 +70,7 @@ pub(crate) fn measure(
 ) -> Result<Cost> {
     use std::os::unix::process::CommandExt as _;
     let report = directory.join("cost.json");
-    let log = directory.join("output.log");
+    let log = directory.join(OUTPUT);
     let _ = std::fs::remove_file(&report);
     let mut child = host
         .arg(std::env::current_exe()?)

@@ -83,8 +83,7 @@ pub(super) struct Runner<'a> {
 impl Runner<'_> {
     /// Whether `--rows` asks for this row of this case.
     pub(super) fn wants(&self, case: &str, row: &str) -> bool {
-        let words = &self.options.rows;
-        words.is_empty() || words.iter().any(|word| case.contains(word) || row.contains(word))
+        self.options.wants(case, row)
     }
 
     /// Runs every row of the case `rounds` times.
@@ -110,7 +109,7 @@ impl Runner<'_> {
             lists: &lists,
             out: &out,
         };
-        let rtt_s = self.round_trip(lab, case, &directory)?;
+        let rtt_s = round_trip_s(lab, case.host, &format!("{base}/"))?;
         for round in 0..self.options.rounds {
             eprintln!("bench: {}, round {} of {}", case.name, round + 1, self.options.rounds);
             let count = rows.len().max(1);
@@ -158,40 +157,33 @@ impl Runner<'_> {
         }
         Ok(Sample { cost, traffic })
     }
+}
 
-    /// The best of a few connects: what the link takes at least.
-    fn round_trip(&self, lab: &Lab, case: &Case, directory: &Path) -> Result<f64> {
-        const TRIES: usize = 5;
-        let url = format!("https://{SERVER_NAME}:{}/", case.port);
-        let mut best = f64::INFINITY;
-        for _ in 0..TRIES {
-            self.interrupt.check()?;
-            let mut curl = lab.command(case.host);
-            curl.args([
-                "curl",
-                "-q",
-                "-s",
-                "-o",
-                "/dev/null",
-                "-w",
-                "%{time_connect} %{time_namelookup}",
-            ])
-            .arg("--cacert")
-            .arg(&lab.certificates.authority)
-            .arg(&url)
-            .current_dir(directory);
-            let text = command::output(&mut curl)?;
-            let mut times = text.split(' ').filter_map(|time| time.parse::<f64>().ok());
-            if let (Some(connect), Some(lookup)) = (times.next(), times.next()) {
-                best = best.min(connect - lookup);
-            }
+/// The best of a few connects from `host`: what the link takes at least, in seconds.
+///
+/// # Errors
+/// curl fails.
+pub(super) fn round_trip_s(lab: &Lab, host: Host, url: &str) -> Result<f64> {
+    const TRIES: usize = 5;
+    let mut best = f64::INFINITY;
+    for _ in 0..TRIES {
+        let mut curl = lab.command(host);
+        let times = "%{time_connect} %{time_namelookup}";
+        curl.args(["curl", "-q", "-s", "-o", "/dev/null", "-w", times, "--cacert"]);
+        let text = command::output(curl.arg(&lab.certificates.authority).arg(url))?;
+        let mut times = text.split(' ').filter_map(|time| time.parse::<f64>().ok());
+        if let (Some(connect), Some(lookup)) = (times.next(), times.next()) {
+            best = best.min(connect - lookup);
         }
-        Ok(best)
     }
+    Ok(best)
 }
 
 /// nginx writes a line when it is done with a request, which may be after the client has left.
-fn settled_traffic(log: &Path, start: u64) -> Result<Traffic> {
+///
+/// # Errors
+/// The log cannot be read.
+pub(super) fn settled_traffic(log: &Path, start: u64) -> Result<Traffic> {
     const LOOKS_MAX: usize = 50;
     let mut traffic = Traffic::since(log, start)?;
     for _ in 0..LOOKS_MAX {

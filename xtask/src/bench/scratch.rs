@@ -29,6 +29,18 @@ impl Scratch {
             println!("bench: no 2 GiB free in {MEMORY}: files go to disk, which skews small ones");
             command::workspace_root().join("target/bench")
         };
+        Self::below(&parent)
+    }
+
+    /// On the disk, for what is too large for memory.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub(super) fn on_disk() -> Result<Self> {
+        Self::below(&command::workspace_root().join("target/bench"))
+    }
+
+    fn below(parent: &Path) -> Result<Self> {
         let scratch = Self(parent.join(format!("trunkline-bench-{}", std::process::id())));
         std::fs::create_dir_all(&scratch.0)?;
         Ok(scratch)
@@ -45,6 +57,16 @@ impl Scratch {
             _ => std::fs::create_dir(&out)?,
         }
         Ok(out)
+    }
+
+    /// A folder that stays until the end.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(super) fn beside(&self, name: &str) -> Result<PathBuf> {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(&path)?;
+        Ok(path)
     }
 
     /// The folder that [`fresh`](Self::fresh) empties.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::rounds::{CaseResult, Row};
-use super::samples::{Sample, float};
+use super::samples::{Sample, Samples, float};
 
 const HEAD: [&str; 11] = [
     "row",
@@ -23,14 +23,22 @@ const HEAD: [&str; 11] = [
 
 /// A table with one line a row; `ratio` is that of the median times to the reference row's.
 pub(super) fn render(result: &CaseResult) -> String {
-    let reference = result.wall_s(result.reference);
+    render_rows(&result.name, result.reference, &labelled(result))
+}
+
+/// As [`render`], of rows by their labels.
+pub(super) fn render_rows(name: &str, reference: &str, rows: &[(&str, &Samples)]) -> String {
+    let reference_s = rows
+        .iter()
+        .find(|(label, _)| *label == reference)
+        .and_then(|(_, samples)| Some(samples.wall_s()?.median));
     let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
-    lines.extend(result.rows.iter().map(|row| line(row, reference)));
+    lines.extend(rows.iter().map(|(label, samples)| line(label, samples, reference_s)));
     let widths: Vec<usize> = (0..HEAD.len())
         .map(|column| lines.iter().filter_map(|line| line.get(column)).map(String::len).max())
         .map(|width| width.unwrap_or(0))
         .collect();
-    let mut text = format!("\n## {} (ratio to {})\n", result.name, result.reference);
+    let mut text = format!("\n## {name} (ratio to {reference})\n");
     for line in lines {
         for (column, cell) in line.iter().enumerate() {
             let width = widths[column];
@@ -44,21 +52,23 @@ pub(super) fn render(result: &CaseResult) -> String {
         }
         text.push('\n');
     }
-    for Row { peer, samples } in &result.rows {
+    for (label, samples) in rows {
         if let Some(failure) = &samples.failure {
-            writeln!(text, "{}: FAILED: {failure}", peer.label)
-                .expect("writing to a String cannot fail");
+            writeln!(text, "{label}: FAILED: {failure}").expect("writing to a String cannot fail");
         }
     }
     text
 }
 
-fn line(row: &Row, reference: Option<f64>) -> Vec<String> {
-    let samples = &row.samples;
+fn labelled(result: &CaseResult) -> Vec<(&str, &Samples)> {
+    result.rows.iter().map(|Row { peer, samples }| (peer.label, samples)).collect()
+}
+
+fn line(label: &str, samples: &Samples, reference: Option<f64>) -> Vec<String> {
     let (Some(wall), Some(cpu), Some(memory)) =
         (samples.wall_s(), samples.cpu_s(), samples.memory_mib_max())
     else {
-        return vec![row.peer.label.to_owned(), "0".to_owned()];
+        return vec![label.to_owned(), "0".to_owned()];
     };
     let count = |figure: fn(&Sample) -> u64| {
         let spread = samples.spread(|sample| float(figure(sample))).expect("there is a run");
@@ -71,7 +81,7 @@ fn line(row: &Row, reference: Option<f64>) -> Vec<String> {
         })
         .expect("there is a run");
     vec![
-        row.peer.label.to_owned(),
+        label.to_owned(),
         samples.runs.len().to_string(),
         format!("{:.3} ({:.3}-{:.3})", wall.median, wall.min, wall.max),
         reference.map_or_else(|| "-".to_owned(), |time| format!("{:.2}", wall.median / time)),
@@ -91,6 +101,15 @@ fn line(row: &Row, reference: Option<f64>) -> Vec<String> {
 
 /// Every sample, for later comparison.
 pub(super) fn to_json(results: &[CaseResult]) -> Value {
+    let case = |result: &CaseResult| {
+        let rows = rows_to_json(&labelled(result));
+        json!({ "case": result.name, "rtt_s": result.rtt_s, "rows": rows })
+    };
+    Value::Array(results.iter().map(case).collect())
+}
+
+/// Every sample of rows by their labels.
+pub(super) fn rows_to_json(rows: &[(&str, &Samples)]) -> Value {
     let sample = |run: &Sample| {
         json!({
             "wall_s": run.cost.wall.as_secs_f64(),
@@ -103,19 +122,12 @@ pub(super) fn to_json(results: &[CaseResult]) -> Value {
             "handshakes_resumed": run.traffic.handshakes_resumed,
         })
     };
-    let row = |row: &Row| {
+    let row = |(label, samples): &(&str, &Samples)| {
         json!({
-            "row": row.peer.label,
-            "runs": row.samples.runs.iter().map(sample).collect::<Vec<_>>(),
-            "failure": row.samples.failure,
+            "row": label,
+            "runs": samples.runs.iter().map(sample).collect::<Vec<_>>(),
+            "failure": samples.failure,
         })
     };
-    let case = |result: &CaseResult| {
-        json!({
-            "case": result.name,
-            "rtt_s": result.rtt_s,
-            "rows": result.rows.iter().map(row).collect::<Vec<_>>(),
-        })
-    };
-    Value::Array(results.iter().map(case).collect())
+    Value::Array(rows.iter().map(row).collect())
 }

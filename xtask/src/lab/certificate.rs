@@ -12,8 +12,8 @@ use crate::command;
 pub(crate) struct Certificates {
     /// What clients are told to trust.
     pub(crate) authority: PathBuf,
-    pub(super) server: PathBuf,
-    pub(super) server_key: PathBuf,
+    pub(crate) server: PathBuf,
+    pub(crate) server_key: PathBuf,
 }
 
 impl Certificates {

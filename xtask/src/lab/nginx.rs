@@ -30,14 +30,18 @@ impl Nginx {
     /// No TLS.
     pub(crate) const PLAIN_PORT: u16 = 8081;
 
-    /// `host` runs its arguments where the server shall be.
+    /// Takes a POST of any length and keeps it as a file until it has answered.
+    pub(crate) const UPLOADS: &str = "/uploads";
+
+    /// `host` runs its arguments where the server shall be. `folders` are the one that is served,
+    /// and where bodies are kept that are sent.
     ///
     /// # Errors
     /// nginx is missing, refuses its configuration, or is not ready in time.
     pub(super) fn start(
         mut host: Command,
         directory: &Path,
-        root: &Path,
+        folders: (&Path, &Path),
         certificates: &Certificates,
     ) -> Result<Self> {
         let nginx = Self {
@@ -46,7 +50,7 @@ impl Nginx {
         };
         let settings = directory.join("nginx.conf");
         let complaints = directory.join("error.log");
-        std::fs::write(&settings, nginx.settings(directory, root, certificates))?;
+        std::fs::write(&settings, nginx.settings(directory, folders, certificates))?;
         let program = command::find_program("nginx")
             .context("nginx is missing; `cargo xtask setup` installs it")?;
         let mut child = host
@@ -73,8 +77,13 @@ impl Nginx {
         Ok(nginx)
     }
 
-    fn settings(&self, directory: &Path, root: &Path, certificates: &Certificates) -> String {
-        let directory = directory.display();
+    fn settings(
+        &self,
+        directory: &Path,
+        (root, uploads): (&Path, &Path),
+        certificates: &Certificates,
+    ) -> String {
+        let (directory, path) = (directory.display(), Self::UPLOADS);
         let (h2, h1, plain) = (Self::H2_PORT, Self::H1_PORT, Self::PLAIN_PORT);
         format!(
             "user root; daemon off; worker_processes 1; pid {directory}/nginx.own.pid;
@@ -83,7 +92,7 @@ events {{ worker_connections 4096; }}
 http {{
   log_format lab '{format}';
   access_log {log} lab;
-  client_body_temp_path {directory}/body; proxy_temp_path {directory}/proxy;
+  client_body_temp_path {uploads}; proxy_temp_path {directory}/proxy;
   default_type application/octet-stream;
   sendfile on; tcp_nopush on; tcp_nodelay on;
   keepalive_timeout 75s; keepalive_requests 1000000;
@@ -91,8 +100,13 @@ http {{
   ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:lab:10m;
   root {root};
   server {{ listen {h2} ssl http2; server_name {SERVER_NAME}; }}
-  server {{ listen {h1} ssl; server_name {SERVER_NAME}; }}
-  server {{ listen {plain}; server_name {SERVER_NAME}; }}
+  server {{ listen {h1} ssl; server_name {SERVER_NAME};
+    location {path} {{
+      client_max_body_size 0; client_body_buffer_size 1m; client_body_in_file_only clean;
+      proxy_pass http://127.0.0.1:{plain}{path}; proxy_pass_request_body off;
+      proxy_set_header Content-Length ''; }} }}
+  server {{ listen {plain}; server_name {SERVER_NAME};
+    location {path} {{ access_log off; return 204; }} }}
   server {{ listen unix:{status}; access_log off; location / {{ stub_status; }} }}
 }}
 ",
@@ -101,6 +115,7 @@ http {{
             certificate = certificates.server.display(),
             key = certificates.server_key.display(),
             root = root.display(),
+            uploads = uploads.display(),
             status = self.status_socket.display(),
         )
     }

@@ -87,6 +87,12 @@ pub(super) const PACKAGES: &[Package] = &[
     for_tests("r-cran-withr", "/usr/lib/R/site-library/withr", "cleans up after them", "r"),
     for_tests("r-cran-knitr", "/usr/lib/R/site-library/knitr", "builds the vignette", "r"),
     for_tests("r-cran-markdown", "/usr/lib/R/site-library/markdown", "builds the vignette", "r"),
+    for_tests(
+        "ostree",
+        "ostree",
+        "the judge of everything about OSTree",
+        "ostree; cli; bench ostree",
+    ),
     for_benches("r-cran-curl", "/usr/lib/R/site-library/curl", "a peer", "bench cran"),
     for_benches("iproute2", "ip", "network namespaces", "lab"),
     for_benches("gcc", "gcc", "compiles the delay line", "lab"),

@@ -308,6 +308,8 @@ fn finish(
             "result": result,
             "seconds": started.elapsed().as_secs_f64(),
             "connections": stats.connections,
+            "handshakes_full": stats.handshakes_full,
+            "handshakes_resumed": stats.handshakes_resumed,
             "requests": stats.requests,
             "bytes_sent": stats.bytes_sent,
             "bytes_received": stats.bytes_received,
