@@ -8,7 +8,7 @@ use trunkline_proto::pack::{
     self, MEDIA_TYPE, PackError, Receipt, Want, decode_ids, decode_receipts, encode_ids,
     ids_frame_bytes,
 };
-use trunkline_transfer::{Answer, Engine, Payload, Reply, Request};
+use trunkline_transfer::{Answer, Engine, Payload, Reply, Request, SteadyAnswer};
 use url::Url;
 
 /// Longest answer to a question about a ref or to a refusal, in bytes.
@@ -275,14 +275,15 @@ impl Remote {
         }
     }
 
-    /// Opens an object; `None` when it is not there.
+    /// Opens an object; `None` when it is not there. A body that is cut goes on.
     ///
     /// # Errors
     /// [`RemoteError`] for any answer but 200 and one that says it is not there.
-    pub async fn open_object(&self, id: &ObjectId) -> Result<Option<Answer>, RemoteError> {
+    pub async fn open_object(&self, id: &ObjectId) -> Result<Option<SteadyAnswer>, RemoteError> {
         let path = object_path(id);
-        let answer = self.engine.open(Request::new(Method::GET, self.url(&path)?)).await?;
-        match answer.status {
+        let request = Request::new(Method::GET, self.url(&path)?);
+        let answer = self.engine.open_steady(request).await?;
+        match answer.status() {
             StatusCode::OK => Ok(Some(answer)),
             // As libostree reads them: stores without a right to list answer 403 for what is not
             // there.

@@ -8,15 +8,13 @@ use trunkline_proto::ostree::{
     Checksum, Closure, ClosureError, ClosureLimits, ObjectId, ObjectKind, ObjectVerifier,
     VerifyError, VerifyLimits,
 };
-use trunkline_transfer::{Answer, ErrorKind};
+use trunkline_transfer::{Piece, SteadyAnswer};
 
 use crate::remote::{Remote, RemoteError};
 use crate::repo::{Repo, RepoError, Writing};
 
 /// Bytes of an object that are collected before they are handed to the disk.
 const BLOCK_BYTES: usize = 1 << 20;
-/// How often an object is fetched whose body was cut.
-const ATTEMPTS_MAX: usize = 4;
 
 /// A walk cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -25,15 +23,6 @@ pub enum TreeError {
     /// The closure is too large.
     #[error(transparent)]
     Closure(#[from] ClosureError),
-    /// A body was cut again and again.
-    #[error("{id}: {source}")]
-    Cut {
-        /// The object.
-        id: ObjectId,
-        /// How, the last time.
-        #[source]
-        source: Box<ErrorKind>,
-    },
     /// The server.
     #[error(transparent)]
     Remote(#[from] RemoteError),
@@ -141,58 +130,49 @@ impl Tree<'_> {
                 repo.set_partial(&id.checksum)?;
             }
         }
-        let mut attempt = 1;
-        loop {
-            let Some(answer) = self.remote.open_object(&id).await? else {
-                return Ok(Outcome::Missing);
-            };
-            match self.receive(id, answer).await? {
-                Ok(outcome) => return Ok(outcome),
-                Err(source) if attempt >= ATTEMPTS_MAX => {
-                    return Err(TreeError::Cut { id, source: Box::new(source) });
-                }
-                Err(error) => {
-                    tracing::debug!(%id, %error, attempt, "an object was cut short");
-                    attempt += 1;
-                }
-            }
+        match self.remote.open_object(&id).await? {
+            Some(answer) => self.receive(id, answer).await,
+            None => Ok(Outcome::Missing),
         }
     }
 
-    /// Reads a body to its end; the inner error is a cut.
-    async fn receive(
-        &self,
-        id: ObjectId,
-        mut answer: Answer,
-    ) -> Result<Result<Outcome, ErrorKind>, TreeError> {
-        let mut sink = Some(match self.target {
+    fn sink(&self, id: ObjectId) -> Result<Sink, TreeError> {
+        Ok(match self.target {
             Some(repo) => Sink::Write(Box::new(repo.write(id)?)),
             None => Sink::Verify(id, Box::new(ObjectVerifier::new(id, VerifyLimits::default()))),
-        });
+        })
+    }
+
+    /// Reads a body to its end.
+    async fn receive(&self, id: ObjectId, mut answer: SteadyAnswer) -> Result<Outcome, TreeError> {
+        let mut sink = Some(self.sink(id)?);
         let mut bytes = 0;
         let mut block = Vec::new();
         loop {
-            let chunk = match answer.chunk().await {
-                Ok(chunk) => chunk,
-                Err(error) => return Ok(Err(error)),
-            };
-            let ended = chunk.is_none();
-            if let Some(chunk) = chunk {
-                bytes += chunk.len() as u64;
-                block.extend_from_slice(&chunk);
-                if block.len() < BLOCK_BYTES {
+            let ended = match answer.next().await.map_err(RemoteError::from)? {
+                Piece::Data(data) => {
+                    bytes += data.len() as u64;
+                    block.extend_from_slice(&data);
+                    if block.len() < BLOCK_BYTES {
+                        continue;
+                    }
+                    false
+                }
+                Piece::Restart => {
+                    sink = Some(self.sink(id)?);
+                    bytes = 0;
+                    block.clear();
                     continue;
                 }
-            }
+                Piece::End => true,
+            };
             let piece = std::mem::take(&mut block);
             let taken = sink.take().expect("invariant: put back after each piece");
             let work = move || taken.take(&piece, ended);
             match tokio::task::spawn_blocking(work).await? {
                 Ok(Taken::More(back)) => sink = Some(back),
-                Ok(Taken::Done(data)) => return Ok(Ok(Outcome::Fetched(bytes, data))),
-                Err(RepoError::Corrupt { reason, .. }) => {
-                    return Ok(Ok(Outcome::Corrupt(reason)));
-                }
+                Ok(Taken::Done(data)) => return Ok(Outcome::Fetched(bytes, data)),
+                Err(RepoError::Corrupt { reason, .. }) => return Ok(Outcome::Corrupt(reason)),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -57,6 +57,7 @@ mod route;
 mod run;
 mod settings;
 mod stall;
+mod steady;
 mod upload;
 mod writer;
 
@@ -83,3 +84,4 @@ pub use run::IN_FLIGHT_DEFAULT;
 pub use settings::{
     EngineSettings, Files, Identity, Network, OriginProfile, Patience, STALL_TIMEOUT_DEFAULT,
 };
+pub use steady::{Piece, SteadyAnswer};

@@ -19,5 +19,6 @@ mod large; // files in chunks
 mod redirects; // chains, loops, what crosses an origin
 mod remote_file; // random reads
 mod resume; // ranges and validators
-mod routes; // proxies, Unix sockets, certificate authorities, rate
+mod routes;
+mod steady; // proxies, Unix sockets, certificate authorities, rate
 mod uploads; // PUT and POST
