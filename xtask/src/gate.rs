@@ -101,6 +101,8 @@ fn passes(command: &mut Command) -> Result<Verdict> {
 fn run_tests(tally: &mut Tally) -> Result<Verdict> {
     let mut cargo = command::cargo();
     cargo.args(["test", "--workspace", "--locked", "--no-fail-fast"]).stdout(Stdio::piped());
+    // The setup before this step installed the judges: a test without its judge fails.
+    cargo.env("TRUNKLINE_JUDGES", "all");
     let start = Instant::now();
     let mut child = cargo.spawn().context("could not start cargo test")?;
     let lines = BufReader::new(child.stdout.take().expect("stdout was asked for")).lines();

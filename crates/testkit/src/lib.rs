@@ -32,7 +32,7 @@ mod frame_tap;
 mod gate;
 mod h1;
 mod h2;
-
+pub mod judge;
 mod log;
 mod oauth;
 mod origin;

@@ -1,23 +1,18 @@
 //! Real R as the judge, where it is installed.
 
 use std::{
-    env,
     path::PathBuf,
     process::{Command, Output},
 };
 
+use crate::judge;
+
 /// Where `Rscript` is, looked up in `PATH`.
 ///
-/// Without it, says on standard error that the calling test is skipped and what to install.
+/// Without it the calling test is skipped or fails; see [`judge::program`].
 #[must_use]
-#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn find() -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    let found = env::split_paths(&path).map(|folder| folder.join("Rscript")).find(|p| p.is_file());
-    if found.is_none() {
-        eprintln!("skipped: no Rscript in PATH; install R (Debian: apt-get install r-base-core)");
-    }
-    found
+    judge::program("Rscript")
 }
 
 /// A command that runs R code in a vanilla session with UTF-8 and English messages; arguments

@@ -22,14 +22,7 @@ enum Came {
 }
 
 fn judges(programs: &[&str]) -> bool {
-    let there = |program: &&str| {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-    };
-    let all = programs.iter().all(there);
-    let strict = std::env::var_os("TRUNKLINE_JUDGES").is_some_and(|value| value == "all");
-    assert!(all || !strict, "not installed: one of {programs:?}");
-    all
+    programs.iter().all(|program| trunkline_testkit::judge::program(program).is_some())
 }
 
 fn nbd(arguments: &[&str], run: &str) -> Output {

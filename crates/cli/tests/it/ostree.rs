@@ -48,7 +48,7 @@ impl Scene {
     /// `None` where `ostree` is not installed, and says so.
     async fn new() -> Option<Self> {
         if Command::new("ostree").arg("--version").output().is_err() {
-            eprintln!("skipped: `ostree` is not installed");
+            trunkline_testkit::judge::absent("ostree");
             return None;
         }
         let directory = tempfile::tempdir().unwrap();

@@ -30,7 +30,7 @@ fn ostree(repo: &Path, arguments: &[&str]) -> String {
 fn has_ostree() -> bool {
     let found = Command::new("ostree").arg("--version").output().is_ok();
     if !found {
-        eprintln!("skipped: `ostree` is not installed");
+        trunkline_testkit::judge::absent("ostree");
     }
     found
 }

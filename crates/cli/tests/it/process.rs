@@ -136,12 +136,7 @@ fn gather(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// A program of the system, if it is installed; says what is skipped otherwise.
+/// A program of the system, if it is installed.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    let folders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"];
-    let found = folders.iter().map(|folder| PathBuf::from(folder).join(name)).find(|p| p.exists());
-    if found.is_none() {
-        eprintln!("skipped: {name} is not installed");
-    }
-    found
+    trunkline_testkit::judge::program(name)
 }

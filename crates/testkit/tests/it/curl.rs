@@ -19,7 +19,7 @@ fn curl(arguments: &[&str]) -> Option<Output> {
     match command.output() {
         Ok(output) => Some(output),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!("skipped: curl is not installed");
+            trunkline_testkit::judge::absent("curl");
             None
         }
         Err(error) => panic!("{error}"),

@@ -19,6 +19,6 @@ mod large; // files in chunks
 mod redirects; // chains, loops, what crosses an origin
 mod remote_file; // random reads
 mod resume; // ranges and validators
-mod routes;
-mod steady; // proxies, Unix sockets, certificate authorities, rate
+mod routes; // proxies, Unix sockets, certificate authorities, rate
+mod steady; // bodies that go on after a cut
 mod uploads; // PUT and POST
