@@ -45,6 +45,8 @@ const AHEAD_MAX: usize = 64;
 const INDEXES_MAX: usize = 64;
 /// Bytes read from disk at a time.
 const BLOCK_BYTES: usize = 256 << 10;
+/// Files up to this size are read at once: as much memory a request under way at most.
+const WHOLE_BYTES_MAX: u64 = 1 << 20;
 /// New files after which the store is checked against its limit.
 const CLEAN_UP_EVERY: u64 = 256;
 
@@ -489,16 +491,35 @@ fn is_current(asked: &HeaderMap, note: &Note) -> bool {
 async fn stored(entry: &Entry) -> io::Result<Response<Body>> {
     let file = tokio::fs::File::open(&entry.body).await?;
     let length = file.metadata().await?.len();
+    if length <= WHOLE_BYTES_MAX {
+        // One trip to another thread instead of one for each block: most packages are small, and
+        // R asks for the next only when it has this one.
+        let mut file = file.into_std().await;
+        let read = move || {
+            let mut whole = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+            io::Read::read_to_end(&mut io::Read::take(&mut file, length), &mut whole)?;
+            Ok::<_, io::Error>(whole)
+        };
+        let whole = tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
+        return Ok(sized(
+            Full::new(whole.into()).map_err(|never| match never {}).boxed_unsync(),
+            length,
+        ));
+    }
     let frames = stream::try_unfold(file, |mut file| async move {
         let mut block = Vec::with_capacity(BLOCK_BYTES);
         let read = file.read_buf(&mut block).await?;
         Ok((read > 0).then(|| (Frame::data(Bytes::from(block)), file)))
     });
-    let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+    Ok(sized(StreamBody::new(frames).boxed_unsync(), length))
+}
+
+fn sized(body: Body, length_bytes: u64) -> Response<Body> {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert(CONTENT_LENGTH, length.into());
+    headers.insert(CONTENT_LENGTH, length_bytes.into());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    Ok(response)
+    response
 }
 
 fn empty() -> Body {
